@@ -1,0 +1,1 @@
+"""Many letters sent again at once, as one action that is counted and audited."""

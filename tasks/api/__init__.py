@@ -1,0 +1,1 @@
+"""The HTTP API for programs: submit, watch, cancel; health and metrics."""

@@ -1,0 +1,1 @@
+"""Django's database engine ``tasks.embedded.backend``: PostgreSQL at the address that the data directory names."""

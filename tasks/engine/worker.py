@@ -1,0 +1,306 @@
+"""A worker process: one event loop with slots that claims for itself, runs, saves, beats and drains."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from tasks.engine import registry
+from tasks.engine.catalogue import load_catalogue
+from tasks.engine.database import DatabaseThread
+from tasks.engine.identity import Identity
+from tasks.engine.marks import Marks
+from tasks.engine.reconciler import Reconciler
+from tasks.engine.runner import Abort, Runner, unstorable
+from tasks.engine.saver import Saver
+from tasks.engine.slots import Slots
+from tasks.engine.snapshot import Job, Jobs, NamedProvider, Versions, claim_jobs, read_provider
+from tasks.engine.wakeup import listen
+from tasks.errors import BUILT_IN
+from tasks.lifecycle import End, strays
+from tasks.llm.provider import Clients
+from tasks.states import Outcome
+
+logger = logging.getLogger(__name__)
+POLL_SECONDS = 1.0
+FEED_SECONDS = 0.5
+CATALOGUE_SECONDS = 5.0
+RETRY_SECONDS = 0.5
+#: Until a claim looks again at limits that another claim held.
+BUSY_SECONDS = 0.05
+#: The last steps have an end, since the sentinel kills what is left 3 s after the drain time: so long for a claim under
+#: way, for attempts to hear that they are stopped, for what was claimed and never started to be handed back.
+STEP_SECONDS = 0.7
+#: Until when ends are stored, in seconds after the drain time; how long the good-bye may take; the least for storing.
+STORE_SECONDS, LEAVE_SECONDS, LEAST_SECONDS = 2.0, 0.4, 0.1
+
+
+class Watchdog(Protocol):
+    """What the sentinel watches: a loop that no longer feeds it is blocked."""
+
+    def feed(self) -> None:
+        """Tell that the loop turns."""
+
+
+class Worker:
+    """One process. ``run`` returns after a clean stop."""
+
+    def __init__(self, watchdog: Watchdog, cluster: str) -> None:
+        self.lease_seconds: float = settings.REDRIVE_LEASE_SECONDS
+        self.drain_seconds: float = settings.REDRIVE_DRAIN_SECONDS
+        self._watchdog = watchdog
+        self._stop = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._unsure = False
+        self._backlog = False
+        self._versions = Versions()
+        self._database = DatabaseThread("database")
+        self._identity = Identity(cluster, settings.REDRIVE_SLOTS, self.lease_seconds)
+        self._clients = Clients()
+        self._threads = ThreadPoolExecutor(max_workers=settings.REDRIVE_SLOTS, thread_name_prefix="handler")
+        self._runner = Runner(self._clients, self._threads, BUILT_IN, self._identity.holds, self._find_provider)
+        self._saver = Saver(self._database, lambda end, error: unstorable(end, error, self._runner.catalogue))
+        self._slots = Slots(settings.REDRIVE_SLOTS, self._runner, self._saver, self._freed)
+        self._reconciler = Reconciler(self._database, self._identity, lambda: self._runner.catalogue)
+        self._marks = Marks(self._database, self._identity, self._slots)
+
+    async def run(self) -> None:
+        """Work until SIGTERM or SIGINT, then drain and leave."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        feeding = asyncio.create_task(self._feed())
+        if not await self._register():
+            feeding.cancel()
+            return
+        background = [asyncio.create_task(self._guarded(part)) for part in self._parts()]
+        claiming = asyncio.create_task(self._guarded(self._claim_loop))
+        await self._stop.wait()
+        self.wake()
+        drained = time.monotonic() + self.drain_seconds
+        await asyncio.wait([claiming], timeout=max(self.drain_seconds, STEP_SECONDS))
+        await self._drain(drained)
+        for part in (*background, feeding):
+            part.cancel()
+        await asyncio.gather(*background, feeding, return_exceptions=True)
+        await self._leave()
+
+    def stop(self) -> None:
+        """Claim nothing more, drain, and leave."""
+        self._reconciler.stop()
+        self._stop.set()
+
+    def wake(self) -> None:
+        """Look for ready tasks now."""
+        self._wake.set()
+
+    def _parts(self) -> list[Callable[[], Coroutine[Any, Any, None]]]:
+        parts = [self._saver.run, self._beat_loop, self._marks.run, self._catalogue_loop, self._reconciler.run]
+        if settings.REDRIVE_NOTIFY:
+            parts.append(lambda: listen(self.wake))
+        return parts
+
+    async def _guarded(self, part: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A part that ends by an unforeseen error is logged and begins again; the process lives on."""
+        while True:
+            try:
+                await part()
+                return
+            except Exception:
+                logger.exception("A part of the worker failed and begins again.")
+                # It may have been between a claim and its start.
+                self._unsure = True
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _feed(self) -> None:
+        while True:
+            self._watchdog.feed()
+            await asyncio.sleep(FEED_SECONDS)
+
+    # --- identity ------------------------------------------------------------------------------------------------
+
+    async def _register(self) -> bool:
+        """Take an identity; False when asked to stop before there was one."""
+        while not self._stop.is_set():
+            if await self._identity.take(registry.names(), registry.reconcilers()):
+                return True
+            await self._pause(RETRY_SECONDS)
+        return False
+
+    async def _beat_loop(self) -> None:
+        while True:
+            await asyncio.sleep(self.lease_seconds / 4)
+            if not await self._identity.beat(len(self._slots)):
+                await self._lost()
+
+    async def _lost(self) -> None:
+        """The lease is gone and others may run our tasks: abort them, and begin again under a new identity."""
+        logger.error("The lease of worker %s was lost; aborting %d attempts.", self._identity.id, len(self._slots))
+        self._identity.id = None
+        self._slots.stop(Abort.LEASE_LOST)
+        await self._register()
+        self.wake()
+
+    # --- claiming ------------------------------------------------------------------------------------------------
+
+    async def _claim_loop(self) -> None:
+        while not self._stop.is_set():
+            free, worker_id = self._room(), self._identity.id
+            # A frozen process that wakes must hear from the database before it starts anything.
+            if worker_id is None or free <= 0 or not self._identity.is_fresh:
+                await self._rest()
+                continue
+            claims = await self._claim(worker_id, free)
+            for job in claims.jobs:
+                self._start(job, worker_id)
+            full = len(claims.jobs) == free
+            self._backlog = full or claims.limited
+            if claims.busy:
+                # Not in step with the other claims, or they would meet each time.
+                await self._pause(BUSY_SECONDS * (1 + random.random()))  # noqa: S311 - no secret
+            elif not full:
+                await self._rest()
+
+    def _room(self) -> int:
+        """How many tasks to claim: the free slots, unless what has ended cannot be stored.
+
+        What runs counts, too, as its end may come to wait behind the others.
+        """
+        return min(self._slots.free, 2 * self._slots.count - len(self._saver) - len(self._slots))
+
+    async def _claim(self, worker_id: int, free: int) -> Jobs:
+        try:
+            if self._unsure:
+                await self._hand_back_strays(worker_id)
+            return await self._database.run(claim_jobs, worker_id, free, registry.names(), self._versions)
+        except DatabaseError as error:
+            logger.warning("The claim failed (%s); trying again.", error)
+        except Exception:
+            logger.exception("The claim failed; trying again.")
+        # It may have been committed all the same: what it took is handed back before the next one.
+        self._unsure = True
+        await self._pause(RETRY_SECONDS)
+        return Jobs([])
+
+    async def _hand_back_strays(self, worker_id: int) -> None:
+        known = self._slots.attempts() | self._saver.attempts()
+        for task_id, attempt_id in await self._database.run(strays, worker_id, known):
+            end = End(task_id=task_id, attempt_id=attempt_id, outcome=Outcome.INTERRUPTED, started=False)
+            self._saver.put(worker_id, end)
+        self._unsure = False
+
+    def _start(self, job: Job, worker_id: int) -> None:
+        if self._stop.is_set() or worker_id != self._identity.id or not self._identity.is_fresh:
+            # Asked to stop, frozen, or declared lost, between the claim and here: it is for others to run.
+            self._unsure = True
+            return
+        self._slots.start(job, worker_id)
+
+    def _freed(self) -> None:
+        if self._backlog:
+            self.wake()
+
+    async def _find_provider(self, name: str) -> NamedProvider | None:
+        return await self._database.run(read_provider, name)
+
+    # --- catalogue, waiting ----------------------------------------------------------------------------------------
+
+    async def _catalogue_loop(self) -> None:
+        while True:
+            try:
+                self._runner.catalogue = await self._database.run(load_catalogue)
+            except DatabaseError as error:
+                logger.warning("The catalogue could not be read (%s); the last one is used.", error)
+            await asyncio.sleep(CATALOGUE_SECONDS)
+
+    async def _rest(self) -> None:
+        """Wait for a wake-up, at most one polling interval."""
+        try:
+            async with asyncio.timeout(POLL_SECONDS):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        self._wake.clear()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not past a stop."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+        except TimeoutError:
+            pass
+
+    # --- leaving ---------------------------------------------------------------------------------------------------
+
+    async def _drain(self, deadline: float) -> None:
+        """Let attempts end until ``deadline`` (monotonic), then hand the rest back uncounted, and store it all."""
+        if self._unsure:
+            await self._flush(STEP_SECONDS)
+        if len(self._slots):
+            logger.info("Draining %d attempts for up to %g s.", len(self._slots), self.drain_seconds)
+            await self._slots.wait(deadline - time.monotonic())
+        await self._reconciler.finished(deadline - time.monotonic())
+        self._slots.stop(Abort.DRAINED)
+        await self._slots.wait(STEP_SECONDS)
+        self._slots.cut_off()
+        await self._flush(max(deadline + STORE_SECONDS - time.monotonic(), LEAST_SECONDS))
+
+    async def _flush(self, seconds: float) -> None:
+        """Store all ends, and hand back what was claimed and never started.
+
+        What is not stored within ``seconds`` the caretaker takes back, once this process has said that it stops.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                if self._unsure and self._identity.id is not None:
+                    await self._hand_back_strays(self._identity.id)
+                await self._saver.drained()
+        except Exception as error:
+            why = str(error) or "time is up"
+            logger.error("%d ends could not be stored before leaving (%s).", len(self._saver), why)
+
+    async def _leave(self) -> None:
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self._identity.give_up()
+                await self._clients.aclose()
+                await self._database.close()
+        except Exception as error:
+            logger.warning("Left without saying so in the database (%s); the lease will run out.", error)
+        self._threads.shutdown(wait=False)
+
+
+def worker_process(timer: Watchdog, cluster: str) -> None:
+    """The whole life of a pool process, called in the child that the sentinel started. Does not return."""
+    # What is loaded by now stays until the end: without this every full collection walks through all of Django again.
+    gc.collect()
+    gc.freeze()
+    asyncio.run(_main(timer, cluster))
+
+
+async def _main(timer: Watchdog, cluster: str) -> None:
+    code = 1
+    try:
+        await Worker(timer, cluster).run()
+        code = 0
+    except Exception:
+        logger.critical("The worker failed.", exc_info=True)
+    finally:
+        # What a handler left behind (a thread, a task that ignores its cancellation) was handed back: others may run it
+        # from now on. Python would wait for it, and let it work on meanwhile.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        logging.shutdown()
+        os._exit(code)

@@ -1,0 +1,248 @@
+"""ready → running: one claim fills all the free slots of a worker process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from tasks.lifecycle import limits, suspects
+
+
+@dataclass(frozen=True, slots=True)
+class KindSettings:
+    """The columns of a kind that its tasks run by, as they stood at the claim."""
+
+    max_attempts: int
+    initial_interval_seconds: float
+    backoff_coefficient: float
+    maximum_interval_seconds: float
+    jitter: float
+    deadline_seconds: float
+    timeout_seconds: float
+    stall_seconds: float | None
+    stream: bool
+    temperature: float | None
+    max_output_tokens: int | None
+    max_repairs: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where the provider is, as it stood at the claim."""
+
+    base_url: str
+    api_key_env: str
+    simulated: bool
+
+
+KIND_COLUMNS = [f"k.{field.name}" for field in fields(KindSettings)]
+ENDPOINT_COLUMNS = [f"p.{field.name}" for field in fields(Endpoint)]
+
+# Lanes are walked one by one (LATERAL), each through its own stretch of the partial index, so the rows of paused kinds
+# and held or cooling providers cost nothing. MATERIALIZED is what keeps the LIMIT: folded into the UPDATE, the planner
+# may run the subquery once per row and take more than was asked for. A lane that its kind has left is not visited:
+# ``realign`` moves what waits there. Tasks are first looked at without a lock, more than are wanted, so that claims at
+# the same moment find enough left; then just those taken are locked, one after the other until there are enough.
+# There the status is asked in a form that no partial index answers: where statistics are old, the planner takes
+# ``task_ready`` for tiny and would walk all of it once for each task seen.
+# A suspect, under which two processes died, is taken by itself, by a process that runs none, once it ``MAY_RUN``.
+# What a task runs by is read here and not by a second statement: an operator who changes address and prompt together
+# would have the new address called with the old prompt.
+CLAIM = """
+WITH open_lane AS MATERIALIZED (
+    SELECT l.id, l.kind_id, l.provider_id, (%(kind_rooms)s::jsonb ->> l.kind_id)::int AS kind_room,
+        (%(provider_rooms)s::jsonb ->> l.provider_id)::int AS provider_room,
+        CASE WHEN k.handler = '' THEN k.prompt_version_id END AS prompt_version_id
+    FROM tasks_lane l
+    JOIN tasks_kind k ON k.name = l.kind_id
+    LEFT JOIN tasks_provider p ON p.name = l.provider_id
+    WHERE l.provider_id IS NOT DISTINCT FROM k.provider_id
+      AND k.paused_at IS NULL AND (k.handler = '' OR k.handler = ANY(%(handlers)s))
+      AND p.held_at IS NULL AND (p.cooling_until IS NULL OR p.cooling_until <= now())
+), roomy AS MATERIALIZED (
+    SELECT * FROM open_lane WHERE coalesce(least(kind_room, provider_room), 1) > 0
+), first AS MATERIALIZED (
+    SELECT next.*, roomy.kind_id, roomy.provider_id, roomy.prompt_version_id, kind_room, provider_room
+    FROM roomy CROSS JOIN LATERAL (
+        SELECT t.id, t.cycle, t.priority, t.run_after FROM tasks_task t
+        WHERE t.lane_id = roomy.id AND t.status = 'ready' AND t.parked_at IS NULL AND t.rescues < 2
+          AND (t.expires_at IS NULL OR t.expires_at > now())
+        ORDER BY t.priority DESC, t.run_after, t.id
+        LIMIT least(%(seen)s, kind_room, provider_room)
+    ) AS next
+), seen AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT *, NULL::bigint AS place FROM first WHERE provider_room IS NULL
+        UNION ALL
+        SELECT *, row_number() OVER (PARTITION BY provider_id ORDER BY priority DESC, run_after, id)
+        FROM first WHERE provider_room IS NOT NULL
+    ) AS placed
+    WHERE place IS NULL OR place <= provider_room
+    ORDER BY priority DESC, run_after, id
+    LIMIT %(seen)s
+), usual AS MATERIALIZED (
+    SELECT taken.*, seen.priority, seen.run_after, seen.kind_id, seen.provider_id, seen.prompt_version_id,
+        seen.kind_room, seen.provider_room
+    FROM seen CROSS JOIN LATERAL (
+        SELECT t.id, t.cycle FROM tasks_task t
+        WHERE t.id = seen.id AND t.status || '' = 'ready' AND t.parked_at IS NULL
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+    ) AS taken
+    LIMIT %(count)s
+), just_lost AS MATERIALIZED (%(just_lost)s), suspect AS MATERIALIZED (
+    SELECT next.*, roomy.kind_id, roomy.provider_id, roomy.prompt_version_id, kind_room, provider_room
+    FROM roomy CROSS JOIN LATERAL (
+        SELECT s.id, s.cycle, s.priority, s.run_after FROM tasks_task s
+        WHERE s.lane_id = roomy.id AND s.status = 'ready' AND s.parked_at IS NULL AND s.rescues >= 2
+          AND (s.expires_at IS NULL OR s.expires_at > now())
+          AND %(may_run)s
+        ORDER BY s.priority DESC, s.run_after, s.id
+        LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+    ) AS next
+    WHERE NOT EXISTS (
+        SELECT 1 FROM tasks_task o WHERE o.worker_id = %(worker)s AND o.status = 'running' AND o.rescues >= 2)
+    ORDER BY next.priority DESC, next.run_after, next.id
+    LIMIT 1
+), candidate AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT *, row_number() OVER (PARTITION BY kind_id ORDER BY priority DESC, run_after, id) AS of_kind,
+            row_number() OVER (PARTITION BY provider_id ORDER BY priority DESC, run_after, id) AS of_provider
+        FROM (SELECT * FROM usual UNION ALL SELECT * FROM suspect) AS both_sorts
+    ) AS placed
+    WHERE of_kind <= coalesce(kind_room, of_kind) AND of_provider <= coalesce(provider_room, of_provider)
+    ORDER BY priority DESC, run_after, id
+    LIMIT %(count)s
+), live AS MATERIALIZED (
+    SELECT id FROM tasks_workerprocess WHERE id = %(worker)s AND lost_at IS NULL AND stopped_at IS NULL
+), begun AS (
+    INSERT INTO tasks_attempt (task_id, cycle, outcome, worker_id, prompt_version_id, provider_id, started_at,
+                               error_code, fingerprint, last_error, repairs, mended)
+    SELECT c.id, c.cycle, 'running', live.id, c.prompt_version_id, c.provider_id, now(), '', '', '', 0, '[]'
+    FROM candidate c CROSS JOIN live
+    RETURNING id, task_id, prompt_version_id, provider_id
+), moved AS (
+    UPDATE tasks_task t SET
+        status = 'running', status_at = now(), worker_id = %(worker)s, attempt_id = begun.id,
+        cycle_started_at = COALESCE(t.cycle_started_at, now()), event_seq = t.event_seq + 1, progress = NULL
+    FROM begun WHERE t.id = begun.task_id
+    RETURNING t.id, begun.id AS attempt_id, t.kind_id, t.cycle, t.payload, t.failures, t.snoozes,
+              extract(epoch FROM now() - t.cycle_started_at)::float8 AS elapsed_seconds,
+              begun.provider_id, begun.prompt_version_id, t.session_id, t.user_id, t.trace_id, t.tags, t.event_seq,
+              t.priority, t.run_after
+), noted AS (
+    INSERT INTO tasks_taskevent (task_id, seq, at, type, from_status, to_status, cycle, attempt_id, actor, data)
+    SELECT id, event_seq, now(), 'claimed', 'ready', 'running', cycle, attempt_id, '', '{}' FROM moved
+)
+SELECT m.id, attempt_id, m.kind_id, m.cycle, payload::text, failures, snoozes, elapsed_seconds, m.provider_id,
+       m.prompt_version_id, k.handler, session_id, user_id, trace_id, tags,
+       extract(epoch FROM now())::float8, %(configuration)s
+FROM moved m JOIN tasks_kind k ON k.name = m.kind_id
+LEFT JOIN tasks_provider p ON p.name = m.provider_id
+ORDER BY m.priority DESC, m.run_after, m.id
+"""
+CLAIM = (
+    CLAIM.replace("%(just_lost)s", suspects.JUST_LOST)
+    .replace("%(may_run)s", suspects.MAY_RUN)
+    .replace("%(configuration)s", ", ".join([*KIND_COLUMNS, *ENDPOINT_COLUMNS]))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a worker needs of a task that it has just claimed. ``payload_text`` is JSON; its reader parses it.
+
+    ``handler``, ``prompt_version_id``, ``settings`` and ``endpoint`` (None without a provider) are those of one moment,
+    the claim's: they may be changed a moment later.
+    """
+
+    task_id: UUID
+    attempt_id: int
+    kind: str
+    cycle: int
+    payload_text: str
+    failures: int
+    snoozes: int
+    elapsed_seconds: float
+    provider: str | None
+    prompt_version_id: int | None
+    handler: str
+    session_id: str
+    user_id: str
+    trace_id: str
+    tags: list[str]
+    #: By the database's clock, in epoch seconds.
+    claimed_at: float
+    settings: KindSettings
+    endpoint: Endpoint | None
+
+
+TASK_FIELDS = [field.name for field in fields(Claimed)][:-2]
+
+NO_LIMITS = limits.Rooms()
+#: How many more tasks a claim looks at than it takes: so many claims at once still find their share. Claims of very
+#: many are few at once, and looking costs, too.
+LOOK_AHEAD, LOOK_AHEAD_OF_MANY, MANY = 8, 3, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one claim took. ``limited``: a limit keeps more back until something ends; ``busy``: look again soon."""
+
+    tasks: list[Claimed]
+    limited: bool = False
+    busy: bool = False
+
+
+def parameters(worker_id: int, count: int, handlers: Sequence[str], rooms: limits.Rooms = NO_LIMITS) -> dict[str, Any]:
+    """What ``CLAIM`` is asked with."""
+    return {
+        "kind_rooms": json.dumps(rooms.kinds),
+        "provider_rooms": json.dumps(rooms.providers),
+        "worker": worker_id,
+        "count": count,
+        "seen": count * (LOOK_AHEAD if count < MANY else LOOK_AHEAD_OF_MANY),
+        "handlers": list(handlers),
+        "quiet": suspects.quiet_seconds(),
+        "patience": suspects.patience_seconds(),
+    }
+
+
+def claim(worker_id: int, count: int, handlers: Sequence[str]) -> list[Claimed]:
+    """The tasks of ``claim_batch``."""
+    return claim_batch(worker_id, count, handlers).tasks
+
+
+def claim_batch(worker_id: int, count: int, handlers: Sequence[str]) -> Batch:
+    """Claim up to ``count`` ready tasks for this worker process, highest priority first, then longest due.
+
+    No more than the limits of kinds and providers leave room for. ``handlers``: the handler names that the process
+    knows; prompt kinds need none. A worker that is marked lost or stopped gets nothing.
+    """
+    with transaction.atomic():
+        rooms = limits.rooms()
+        if rooms.kinds or rooms.providers:
+            tasks = _take(worker_id, count, handlers, rooms)
+            return Batch(tasks, rooms.take((task.kind, task.provider) for task in tasks), rooms.busy)
+    # A statement by itself: a process that is frozen here leaves no transaction open that keeps tasks from the others.
+    return Batch(_take(worker_id, count, handlers, NO_LIMITS))
+
+
+def _take(worker_id: int, count: int, handlers: Sequence[str], rooms: limits.Rooms) -> list[Claimed]:
+    with connection.cursor() as cursor:
+        cursor.execute(CLAIM, parameters(worker_id, count, handlers, rooms))
+        return [_claimed(row) for row in cursor.fetchall()]
+
+
+def _claimed(row: tuple[Any, ...]) -> Claimed:
+    first = len(row) - len(ENDPOINT_COLUMNS)
+    kind, endpoint = row[first - len(KIND_COLUMNS) : first], row[first:]
+    task = dict(zip(TASK_FIELDS, row, strict=False))
+    # Of a provider no column is NULL.
+    where = Endpoint(*endpoint) if endpoint[0] is not None else None
+    return Claimed(**task, settings=KindSettings(*kind), endpoint=where)

@@ -1,0 +1,269 @@
+"""The limits of kinds and providers: how much room a claim has, and what is spent of it. Held over all processes.
+
+A claim locks the rows of the limits that tasks wait behind, counts what runs, and takes no more than there is room for;
+it lets go with its commit. Rows that another claim holds at that moment are closed to this one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+
+from tasks.lifecycle.end import End
+from tasks.lifecycle.locks import leave_no_locks_behind
+from tasks.models.limit import WINDOW, Limit
+
+#: What an attempt is taken to spend where nothing is known yet, tokens.
+UNKNOWN_TOKENS_EACH = 1_000.0
+#: How much of each new attempt goes into the average.
+NEWNESS = 0.1
+
+# Only limits that tasks wait behind are locked: a claim that has nothing to take there is in nobody's way. The look
+# into each lane ends with the first ready task.
+LOCK = """
+WITH waiting AS MATERIALIZED (
+    SELECT l.kind_id, l.provider_id FROM tasks_lane l CROSS JOIN LATERAL (
+        SELECT FROM tasks_task t WHERE t.lane_id = l.id AND t.status = 'ready' AND t.parked_at IS NULL LIMIT 1) AS one
+), limited AS MATERIALIZED (
+    SELECT 'kind' AS scope, name, concurrency_limit AS concurrency, NULL::int AS requests, NULL::int AS tokens
+    FROM tasks_kind WHERE concurrency_limit IS NOT NULL AND name IN (SELECT kind_id FROM waiting)
+    UNION ALL
+    SELECT 'provider', name, max_concurrency, requests_per_minute, tokens_per_minute FROM tasks_provider
+    WHERE num_nonnulls(max_concurrency, requests_per_minute, tokens_per_minute) > 0
+      AND name IN (SELECT provider_id FROM waiting)
+)
+SELECT limited.scope, limited.name, limited.concurrency, limited.requests, limited.tokens, own.id, own.second,
+       own.requests, own.tokens, own.tokens_each, extract(epoch FROM clock_timestamp())::bigint
+FROM limited LEFT JOIN LATERAL (
+    SELECT * FROM tasks_limit l WHERE l.scope = limited.scope AND l.name = limited.name FOR UPDATE SKIP LOCKED
+) AS own ON true
+"""
+
+RUNNING = """
+SELECT l.kind_id, l.provider_id, count(*) FROM tasks_task t JOIN tasks_lane l ON l.id = t.lane_id
+WHERE t.status = 'running' GROUP BY l.kind_id, l.provider_id
+"""
+
+ADD = """
+INSERT INTO tasks_limit (scope, name, second, requests, tokens, tokens_each)
+SELECT scope, name, 0, array_fill(0, ARRAY[%(window)s]), array_fill(0::bigint, ARRAY[%(window)s]), 0
+FROM unnest(%(scopes)s::text[], %(names)s::text[]) AS missing(scope, name) ON CONFLICT DO NOTHING
+RETURNING scope, name, id
+"""
+
+TAKE_CHARGES = """
+DELETE FROM tasks_limitcharge WHERE provider = ANY(%s)
+RETURNING provider, extract(epoch FROM at)::bigint, requests, tokens
+"""
+
+KEEP = """
+UPDATE tasks_limit l SET second = n.second, requests = n.requests, tokens = n.tokens, tokens_each = n.tokens_each
+FROM jsonb_to_recordset(%s::jsonb) AS n(id bigint, second bigint, requests int[], tokens bigint[], tokens_each float8)
+WHERE l.id = n.id
+"""
+
+# Charges of providers without a rate are of no use to anybody. The claim counted one request of the attempt's provider.
+CHARGE = """
+INSERT INTO tasks_limitcharge (provider, at, requests, tokens)
+SELECT c.provider, now(), c.requests - (a.provider_id IS NOT DISTINCT FROM c.provider)::int, c.tokens
+FROM jsonb_to_recordset(%s::jsonb) AS c(attempt_id bigint, provider text, requests int, tokens bigint)
+JOIN tasks_attempt a ON a.id = c.attempt_id
+JOIN tasks_provider p ON p.name = c.provider
+WHERE num_nonnulls(p.requests_per_minute, p.tokens_per_minute) > 0
+"""
+
+
+@dataclass(slots=True)
+class Window:
+    """What each of the last ``WINDOW`` seconds spent, the newest first."""
+
+    second: int
+    requests: list[int]
+    tokens: list[int]
+    tokens_each: float
+
+    def turn_to(self, second: int) -> None:
+        """Make ``second`` the newest. A clock that went back changes nothing."""
+        passed = min(max(0, second - self.second), WINDOW)
+        self.requests = [0] * passed + self.requests[: WINDOW - passed]
+        self.tokens = [0] * passed + self.tokens[: WINDOW - passed]
+        self.second = max(self.second, second)
+
+    def spend(self, second: int, requests: int, tokens: int) -> None:
+        """Add what was spent at ``second``; what has left the window is forgotten."""
+        place = max(0, self.second - second)
+        if place < WINDOW:
+            self.requests[place] += requests
+            self.tokens[place] += tokens
+        if tokens:
+            known = self.tokens_each or float(tokens)
+            self.tokens_each = known + NEWNESS * (tokens - known)
+
+
+@dataclass(slots=True)
+class Held:
+    """A limit and what is spent of it. Of a claim: its row is held by the transaction; ``id`` None: it has none yet."""
+
+    id: int | None
+    scope: str
+    name: str
+    concurrency: int | None
+    requests: int | None
+    tokens: int | None
+    window: Window
+
+    def room(self, running: int) -> int:
+        """How many more attempts may begin now, of which ``running`` are under way."""
+        rooms = [limit - used for limit, used in self._used(running) if limit is not None]
+        if self.tokens is not None:
+            rooms.append(self._room_in_tokens(running))
+        return max(0, min(rooms))
+
+    def _used(self, running: int) -> list[tuple[int | None, int]]:
+        return [(self.concurrency, running), (self.requests, sum(self.window.requests))]
+
+    def _room_in_tokens(self, running: int) -> int:
+        """What runs will have spent what it has not told yet. A limit below one attempt still lets one through."""
+        spent, each = sum(self.window.tokens), self.window.tokens_each or UNKNOWN_TOKENS_EACH
+        if not spent and not running:
+            return max(1, int((self.tokens or 0) / each))
+        return int(((self.tokens or 0) - spent - running * each) / each)
+
+
+@dataclass(slots=True)
+class Rooms:
+    """What a claim may take: attempts by kind and by provider; who is not named is not limited.
+
+    ``busy``: another claim holds one of the limits at this moment; it is worth looking again soon.
+    """
+
+    kinds: dict[str, int] = field(default_factory=dict)
+    providers: dict[str, int] = field(default_factory=dict)
+    held: list[Held] = field(default_factory=list)
+    busy: bool = False
+
+    def take(self, claimed: Iterable[tuple[str, str | None]]) -> bool:
+        """Count (kind, provider) of each task that was claimed; whether some limit is used up by that."""
+        taken = Counter[tuple[str, str]]()
+        for kind, provider in claimed:
+            taken["kind", kind] += 1
+            taken["provider", provider or ""] += 1
+        for limit in self.held:
+            limit.window.spend(limit.window.second, taken[limit.scope, limit.name], 0)
+        self._keep()
+        return any(self._of(limit) <= taken[limit.scope, limit.name] for limit in self.held)
+
+    def _of(self, limit: Held) -> int:
+        return (self.kinds if limit.scope == Limit.Scope.KIND else self.providers)[limit.name]
+
+    def _keep(self) -> None:
+        rated = [limit for limit in self.held if limit.scope == Limit.Scope.PROVIDER]
+        if rated:
+            rows = [{"id": limit.id, **_columns(limit.window)} for limit in rated]
+            with connection.cursor() as cursor:
+                cursor.execute(KEEP, [json.dumps(rows)])
+
+
+def _columns(window: Window) -> dict[str, Any]:
+    return {name: getattr(window, name) for name in Window.__slots__}
+
+
+def rooms() -> Rooms:
+    """Lock the limits that tasks wait behind, and count. Must run in the transaction of the claim."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK)
+        rows = cursor.fetchall()
+    if not rows:
+        return Rooms()
+    leave_no_locks_behind()
+    found = Rooms(held=[limit_of(row) for row in rows if row[5] is not None])
+    _add([row for row in rows if row[5] is None], found)
+    _take_charges(found.held)
+    running = running_now()
+    for limit in found.held:
+        by_name = found.kinds if limit.scope == Limit.Scope.KIND else found.providers
+        by_name[limit.name] = limit.room(running[limit.scope, limit.name])
+    return found
+
+
+def limit_of(row: Sequence[Any]) -> Held:
+    """A limit from the columns that ``LOCK`` selects. One that nothing was claimed under yet has spent nothing."""
+    scope, name, concurrency, per_minute, tokens_per_minute, key, second, spent, tokens, each, now = row
+    nothing = [0] * WINDOW
+    window = Window(second or now, list(spent or nothing), list(tokens or nothing), each or 0.0)
+    window.turn_to(now)
+    return Held(key, scope, name, concurrency, per_minute, tokens_per_minute, window)
+
+
+def _add(missing: Sequence[Sequence[Any]], found: Rooms) -> None:
+    """Give a row to the limits that have none yet. Those whose row another claim holds are closed for this time."""
+    if not missing:
+        return
+    scopes, names = [row[0] for row in missing], [row[1] for row in missing]
+    with connection.cursor() as cursor:
+        cursor.execute(ADD, {"scopes": scopes, "names": names, "window": WINDOW})
+        added = {(scope, name): key for scope, name, key in cursor.fetchall()}
+    for row in missing:
+        if key := added.get((row[0], row[1])):
+            found.held.append(limit_of((*row[:5], key, *row[6:])))
+        else:
+            (found.kinds if row[0] == Limit.Scope.KIND else found.providers)[row[1]] = 0
+            found.busy = True
+
+
+def _take_charges(held: Sequence[Held]) -> None:
+    by_name = {limit.name: limit.window for limit in held if limit.scope == Limit.Scope.PROVIDER}
+    if not by_name:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE_CHARGES, [list(by_name)])
+        for provider, second, requests, tokens in cursor.fetchall():
+            by_name[provider].spend(second, requests, tokens)
+
+
+def running_now() -> Counter[tuple[str, str]]:
+    """How many tasks are under way, by scope and name of the limit that they would count for."""
+    counts = Counter[tuple[str, str]]()
+    with connection.cursor() as cursor:
+        cursor.execute(RUNNING)
+        for kind, provider, count in cursor.fetchall():
+            counts["kind", kind] += count
+            counts["provider", provider or ""] += count
+    return counts
+
+
+def charge(ends: Iterable[End]) -> None:
+    """Append what ended attempts spent: their tokens, and the calls beyond the one that the claim counted."""
+    rows = [row for end in ends for row in _spent(end)]
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.execute(CHARGE, [json.dumps(rows)])
+
+
+def _spent(end: End) -> list[dict[str, Any]]:
+    calls, tokens = Counter[str](), Counter[str]()
+    for call in end.usage.calls:
+        calls[call["provider_name"]] += 1
+        tokens[call["provider_name"]] += (call.get("input_tokens") or 0) + (call.get("output_tokens") or 0)
+    return [
+        {"attempt_id": end.attempt_id, "provider": name, "requests": calls[name], "tokens": tokens[name]}
+        for name in calls
+    ]
+
+
+FORGET = """
+DELETE FROM tasks_limitcharge WHERE id IN (
+    SELECT id FROM tasks_limitcharge WHERE at < now() - interval '5 minutes' ORDER BY id LIMIT 10000)
+"""
+
+
+def forget_charges() -> int:
+    """Delete charges that have left every window and that no claim came to take; how many, 10,000 at the most."""
+    with connection.cursor() as cursor:
+        cursor.execute(FORGET)
+        return int(cursor.rowcount)

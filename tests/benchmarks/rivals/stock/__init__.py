@@ -1,0 +1,1 @@
+"""A Django project with stock django-q2 and its ORM broker."""

@@ -1,0 +1,124 @@
+"""Every page, light and dark, on three widths: readable, named, no wider than its screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page
+
+from tests.browser.pages import fill
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+#: Text whose contrast with what stands behind it is below 4.5:1 (3:1 for large text). Blends translucent grounds.
+UNREADABLE = """() => {
+  const parse = (text) => {
+    const inner = text.match(/[\\d.]+/g).map(Number);
+    const scale = text.startsWith("color(") ? 255 : 1;
+    return { rgb: inner.slice(0, 3).map((part) => part * scale), alpha: inner[3] ?? 1 };
+  };
+  const blend = (top, under) => top.rgb.map((part, at) => part * top.alpha + under[at] * (1 - top.alpha));
+  const ground = (element) => {
+    const chain = [];
+    for (let up = element; up; up = up.parentElement) chain.push(parse(getComputedStyle(up).backgroundColor));
+    return chain.reverse().reduce((under, layer) => blend(layer, under), [255, 255, 255]);
+  };
+  const luminance = (rgb) => rgb.map((part) => part / 255)
+    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+  const bad = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode.textContent.trim();
+    const element = walker.currentNode.parentElement;
+    if (!text || !element.checkVisibility({ visibilityProperty: true })) continue;
+    if (element.closest("script, template, option, .hidden-text, [aria-disabled], [disabled]")) continue;
+    const style = getComputedStyle(element);
+    const behind = ground(element);
+    const ink = blend(parse(style.color), behind);
+    const [bright, dark] = [luminance(ink), luminance(behind)].sort((a, b) => b - a);
+    const size = parseFloat(style.fontSize);
+    const needed = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? 3 : 4.5;
+    const ratio = (bright + 0.05) / (dark + 0.05);
+    if (ratio < needed) bad.push(`${text.slice(0, 40)}: ${ratio.toFixed(2)}`);
+  }
+  return bad;
+}"""
+
+#: Controls without a name, ids that stand twice, references that lead nowhere.
+UNNAMED = """() => {
+  const bad = [];
+  for (const control of document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a, summary")) {
+    if (control.closest("[hidden]")) continue;
+    const label = [...(control.labels ?? [])].map((one) => one.textContent).join(" ");
+    const name = control.getAttribute("aria-label") || label || control.textContent;
+    if (!name.trim()) bad.push(control.outerHTML.slice(0, 120));
+  }
+  const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
+  for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) bad.push(`id ${id} stands twice`);
+  for (const one of document.querySelectorAll("[aria-describedby], label[for]")) {
+    const id = one.getAttribute("aria-describedby") ?? one.getAttribute("for");
+    if (!document.getElementById(id)) bad.push(`nothing has the id ${id}`);
+  }
+  if (document.querySelectorAll("h1").length !== 1) bad.push("not one h1");
+  if (!document.documentElement.lang || !document.title) bad.push("no language or title");
+  return bad;
+}"""
+
+
+#: In the help: what is said of a term has room, what is to be copied is not cut off, and tables fit.
+CRAMPED = """() => [
+  ...[...document.querySelectorAll(".prose dl.facts > dd")].filter((one) => one.clientWidth < 200)
+    .map((one) => `${one.clientWidth} px for: ${one.textContent.slice(0, 40)}`),
+  ...[...document.querySelectorAll(".prose pre")].filter((one) => one.scrollHeight > one.clientHeight + 1)
+    .map((one) => `cut off: ${one.textContent.slice(0, 40)}`),
+  ...[...document.querySelectorAll(".prose .scroll")].filter((one) => one.scrollWidth > one.clientWidth + 1)
+    .map((one) => `wider than its place: ${one.getAttribute("aria-label")}`),
+]"""
+TOO_WIDE = """() => document.documentElement.scrollWidth > innerWidth
+  || [...document.querySelectorAll(".scroll:has(> table.rows)")].some((one) => one.scrollWidth > one.clientWidth + 1)"""
+#: More screens that each width stands for: a small phone, tablets, laptops; the layout changes between them.
+NEAR = {390: (360, 768, 992), 1024: (993, 1153, 1280), 1600: (1366, 1599, 1920)}
+
+
+def too_narrow(page: Page, width: int) -> list[int]:
+    """The screens like ``width`` on which the page, or a table of rows, is wider than its place."""
+    found = []
+    for screen in (width, *NEAR[width]):
+        page.set_viewport_size({"width": screen, "height": 800})
+        if page.evaluate(TOO_WIDE):
+            found.append(screen)
+    page.set_viewport_size({"width": width, "height": 800})
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1024, 1600])
+def test_every_page(open_page: Callable[..., Page], operator: User, width: int, scheme: str) -> None:
+    """One pass over them all: filling the console is the slow part."""
+    paths = fill(operator)
+    page = open_page(as_="ana", viewport={"width": width, "height": 800}, color_scheme=scheme)
+    found = {}
+    for path in paths:
+        page.goto(path)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = !one.matches('.ask'); })")
+        faults = [*page.evaluate(UNREADABLE), *page.evaluate(UNNAMED), *page.evaluate(CRAMPED)]
+        faults += [f"scrolls sideways at {screen}" for screen in too_narrow(page, width)]
+        if faults:
+            found[path] = faults
+    assert found == {}
+
+
+def test_the_checks_see(open_page: Callable[..., Page], operator: User) -> None:
+    """Grey on white, a nameless button, an id that stands twice."""
+    page = open_page(as_="ana")
+    page.evaluate("""() => {
+      const main = document.querySelector("main");
+      main.insertAdjacentHTML("beforeend", '<p id="main">faint</p><button type="button"></button>');
+      main.lastElementChild.previousElementSibling.style.color = "#bbb";
+    }""")
+    assert any(fault.startswith("faint: 1.") for fault in page.evaluate(UNREADABLE))
+    faults = page.evaluate(UNNAMED)
+    assert '<button type="button"></button>' in faults and "id main stands twice" in faults

@@ -1,0 +1,1 @@
+"""Drills: the real product, real processes killed, and a checker that reads what is left."""

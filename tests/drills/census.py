@@ -1,0 +1,115 @@
+"""Counts the processes of a drill while it runs: who was born to replace whom, and who outlived its tree."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+import psutil
+
+from tests.drills.chaos import Kill
+from tests.drills.rig import Rig
+
+LOOK_SECONDS = 0.25
+#: So long after its main a process of the tree may still be seen: the kernel kills it, and takes its memory apart.
+ORPHAN_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Birth:
+    """A process and when it began, in seconds of the wall clock."""
+
+    pid: int
+    parent: int
+    at: float
+
+
+class Census:
+    """A context manager: it looks four times a second while the block runs."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="census", daemon=True)
+        #: Session (that of its main) -> when that main was first seen to be gone.
+        self._ended: dict[int, float] = {}
+        self._sessions: set[int] = set()
+        self.births: dict[int, Birth] = {}
+        self.orphans: set[int] = set()
+
+    def __enter__(self) -> Census:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join(10)
+
+    def _work(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        now, main = time.monotonic(), self._rig.cluster.process
+        self._sessions.add(main.pid)
+        for session in self._sessions:
+            if session != main.pid or main.poll() is not None:
+                self._ended.setdefault(session, now)
+        for pid in psutil.pids():
+            try:
+                self._register(pid, now)
+            except (psutil.Error, ProcessLookupError):
+                continue
+
+    def _register(self, pid: int, now: float) -> None:
+        session = os.getsid(pid)
+        if session not in self._sessions:
+            return
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return
+        if pid not in self.births:
+            self.births[pid] = Birth(pid, process.ppid(), process.create_time())
+        if now - self._ended.get(session, now) > ORPHAN_SECONDS:
+            self.orphans.add(pid)
+
+
+def replacements(
+    kills: Sequence[Kill], births: Collection[Birth], roles: Mapping[int, str], over: float
+) -> dict[int, float]:
+    """Process id of each killed worker and caretaker -> seconds until another began in its place. Pure.
+
+    Left out are those whose sentinel did not live long enough to do it. ``roles``: of the processes that registered;
+    ``over``: when the drill was over.
+    """
+    seconds: dict[int, float] = {}
+    taken: set[int] = set()
+    unregistered = {kill.pid for kill in kills if kill.role == "child"}
+    for kill in kills:
+        if kill.role not in ("worker", "caretaker"):
+            continue
+        heirs = [
+            birth
+            for birth in births
+            if birth.parent == kill.parent
+            and birth.at > kill.at
+            and birth.pid not in taken
+            and (roles.get(birth.pid) == kill.role or birth.pid in unregistered)
+        ]
+        end = min((other.at for other in kills if other.at > kill.at and _ends(other, kill.parent)), default=over)
+        heir = min(heirs, key=lambda birth: birth.at, default=None)
+        if heir is not None:
+            taken.add(heir.pid)
+            seconds[kill.pid] = heir.at - kill.at
+        elif end - kill.at > ORPHAN_SECONDS:
+            seconds[kill.pid] = end - kill.at
+    return seconds
+
+
+def _ends(other: Kill, sentinel: int) -> bool:
+    """Whether that kill took the sentinel along."""
+    return other.role == "main" or other.pid == sentinel

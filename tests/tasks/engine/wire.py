@@ -1,0 +1,186 @@
+"""A wire between a cluster and PostgreSQL that loses answers: a TCP proxy that can hold them back or drop them.
+
+It knows just enough of the protocol to see a statement go out and to wait until the server has committed it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+DEADLINE = 20.0
+#: ReadyForQuery outside a transaction: what came before is committed.
+IDLE = b"Z\x00\x00\x00\x05I"
+
+
+#: The end of an answer without rows.
+NOTHING = b"SELECT 0\x00"
+
+
+class Trap:
+    """Catches the answer to the last of these statements, given by a part of each, sent in this order in one session.
+
+    An answer without rows, to any of them, is let pass. ``sprung``: the server has committed, and nobody has heard it.
+    """
+
+    def __init__(self, *statements: str, hold: bool) -> None:
+        self.statements = [text.encode() for text in statements]
+        self.hold = hold
+        self.sprung = threading.Event()
+        self.released = threading.Event()
+
+    def wait(self) -> None:
+        """Until it has caught something."""
+        if not self.sprung.wait(DEADLINE):
+            raise AssertionError(f"nothing like {self.statements} within {DEADLINE:g} s")
+
+
+class Wire:
+    """A context manager; ``url`` leads through it to the database of the URL given."""
+
+    def __init__(self, url: str) -> None:
+        parts = conninfo_to_dict(url)
+        self._target = (str(parts["host"]), int(str(parts["port"])))
+        self._url = url
+        self._trap: Trap | None = None
+        self._silent = False
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="wire", daemon=True)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """DATABASE_URL for the cluster."""
+        return make_conninfo(self._url, host="127.0.0.1", port=self.port)
+
+    @contextmanager
+    def cut(self, *statements: str) -> Iterator[Trap]:
+        """Drop the answer, and the connection with it."""
+        yield from self._set(Trap(*statements, hold=False))
+
+    @contextmanager
+    def held(self, *statements: str) -> Iterator[Trap]:
+        """Hold the answer back until the end of the block."""
+        yield from self._set(Trap(*statements, hold=True))
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Carry nothing until the end of the block; no connection is refused or closed either."""
+        self._silent = True
+        try:
+            yield
+        finally:
+            self._silent = False
+
+    async def may_carry(self) -> None:
+        """Wait while it is silent."""
+        while self._silent:
+            await asyncio.sleep(0.02)
+
+    def _set(self, trap: Trap) -> Iterator[Trap]:
+        self._trap = trap
+        try:
+            yield trap
+        finally:
+            trap.released.set()
+            self._trap = None
+
+    def __enter__(self) -> Wire:
+        self._thread.start()
+        if not self._ready.wait(DEADLINE):
+            raise RuntimeError("the wire did not start")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(DEADLINE)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._carry, "127.0.0.1", 0))
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        self._loop.run_forever()
+        server.close()
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self._loop.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server_reader, server_writer = await asyncio.open_connection(*self._target)
+        session = _Session(self, reader, writer, server_reader, server_writer)
+        try:
+            await session.run()
+        finally:
+            for end in (writer, server_writer):
+                end.close()
+
+
+class _Session:
+    def __init__(
+        self,
+        wire: Wire,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        server_reader: asyncio.StreamReader,
+        server_writer: asyncio.StreamWriter,
+    ) -> None:
+        self.wire = wire
+        self.reader, self.writer = reader, writer
+        self.server_reader, self.server_writer = server_reader, server_writer
+        #: How many of the trap's statements this session has sent.
+        self.sent: dict[Trap, int] = {}
+
+    async def run(self) -> None:
+        """Carry both ways until one side is gone."""
+        ways = {asyncio.ensure_future(self._out()), asyncio.ensure_future(self._back())}
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+
+    async def _out(self) -> None:
+        while data := await self.reader.read(65536):
+            trap = self.wire._trap
+            if trap and not trap.sprung.is_set():
+                seen = self.sent.get(trap, 0)
+                if seen < len(trap.statements) and trap.statements[seen] in data:
+                    self.sent[trap] = seen + 1
+            await self.wire.may_carry()
+            self.server_writer.write(data)
+            await self.server_writer.drain()
+
+    async def _back(self) -> None:
+        while data := await self.server_reader.read(65536):
+            trap = self.wire._trap
+            if trap and not trap.sprung.is_set() and self.sent.get(trap) == len(trap.statements):
+                data = await self._whole(data)
+                if NOTHING in data:
+                    self.sent[trap] -= 1
+                else:
+                    trap.sprung.set()
+                    if not trap.hold:
+                        return
+                    while not trap.released.is_set():
+                        await asyncio.sleep(0.02)
+            elif trap and not trap.sprung.is_set() and self.sent.get(trap) and NOTHING in data:
+                self.sent[trap] -= 1
+            await self.wire.may_carry()
+            self.writer.write(data)
+            await self.writer.drain()
+
+    async def _whole(self, data: bytes) -> bytes:
+        while not data.endswith(IDLE) and (more := await self.server_reader.read(65536)):
+            data += more
+        return data
