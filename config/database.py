@@ -21,6 +21,8 @@ CONNECTION_OPTIONS: dict[str, Any] = {
     "tcp_user_timeout": 15_000,
     "application_name": "redrive",
 }
+#: psycopg's own default. None prepares nothing at all.
+PREPARE_THRESHOLD = 5
 #: Limits of the session. Sent as the connection starts, which PgBouncer refuses: a session of its clients is nobody's.
 SESSION_OPTIONS = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s -c lock_timeout=20s"
 
@@ -42,7 +44,8 @@ def from_environment(data_dir: Path, *, pgbouncer: bool = False) -> dict[str, An
     PgBouncer in transaction mode, where each transaction may have another session of the server.
     """
     url = env.text("DATABASE_URL")
-    options = dict(CONNECTION_OPTIONS)
+    # Only statements that ask for it (tasks/lifecycle/prepared.py): Django's own bind in the client.
+    options = {**CONNECTION_OPTIONS, "prepare_threshold": PREPARE_THRESHOLD}
     base: dict[str, Any] = {"CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}
     if not url:
         options["options"] = SESSION_OPTIONS

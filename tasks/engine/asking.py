@@ -87,14 +87,18 @@ class Asker:
     def stop(self) -> None:
         """From now on nothing is asked, and what is under way is aborted."""
         self._is_over = True
-        for task in self._open - {self._running.task}:
+        for task in self._others():
             task.cancel()
 
     async def close(self) -> None:
         """Stop, and wait until what was under way is in the trail."""
         self.stop()
-        if left := self._open - {self._running.task}:
+        if left := self._others():
             await asyncio.wait(left)
+
+    def _others(self) -> set[asyncio.Task[Any]]:
+        """What is under way beside the handler itself."""
+        return self._open - {self._running.task} if self._open else set()
 
     def _hand_over(self, question: Question) -> concurrent.futures.Future[Any]:
         return asyncio.run_coroutine_threadsafe(self._ask(question), self._loop)

@@ -23,9 +23,9 @@ logger = logging.getLogger("tasks.handler")
 class Log:
     """The lines of one attempt that are not known to be stored. Written in the event loop or in any thread."""
 
-    def __init__(self, whose: str) -> None:
-        """``whose``: named in Python's own log."""
-        self._whose = whose
+    def __init__(self, kind: str, task_id: object) -> None:
+        """Both are named in Python's own log."""
+        self._kind, self._task_id = kind, task_id
         self._lock = Lock()
         self._waiting: list[LogLine] = []
         self._count = 0
@@ -44,10 +44,12 @@ class Log:
                 line, self._count = FULL, MOST_LINES
             self._count += 1
             self._waiting.append(LogLine(seq=self._count, written=time.monotonic(), text=line))
-        logger.info("%s: %s", self._whose, line)
+        logger.info("%s %s: %s", self._kind, self._task_id, line)
 
     def waiting(self) -> list[LogLine]:
         """The lines that are not known to be stored, oldest first."""
+        if not self._waiting:
+            return []
         with self._lock:
             return list(self._waiting)
 

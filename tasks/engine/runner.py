@@ -64,7 +64,7 @@ class Running:
 
     def __post_init__(self) -> None:
         claimed = self.job.claimed
-        self.log = Log(f"{claimed.kind} {claimed.task_id}")
+        self.log = Log(claimed.kind, claimed.task_id)
 
     @property
     def is_stopped(self) -> bool:

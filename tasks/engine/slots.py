@@ -114,4 +114,5 @@ class Slots:
         self._put(running, end)
 
     def _put(self, running: Running, end: End) -> None:
-        self._saver.put(running.worker_id, replace(end, log=running.log.waiting()))
+        lines = running.log.waiting()
+        self._saver.put(running.worker_id, replace(end, log=lines) if lines else end)

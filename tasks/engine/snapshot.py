@@ -101,12 +101,26 @@ class Jobs:
 def claim_jobs(worker_id: int, count: int, handlers: Collection[str], versions: Versions) -> Jobs:
     """Claim tasks with what they run by; one more read, if at all, for prompts not seen before, which never change."""
     batch = claim_batch(worker_id, count, sorted(handlers))
+    received = time.monotonic()
     prompts = versions.get({row.prompt_version_id for row in batch.tasks if row.prompt_version_id})
-    return Jobs([_job(row, prompts) for row in batch.tasks], batch.limited, batch.busy)
+    # One for each kind of the batch: its tasks share it.
+    parts = {row.kind: _parts(row, prompts) for row in batch.tasks}
+    return Jobs([Job(row, *parts[row.kind], received) for row in batch.tasks], batch.limited, batch.busy)
+
+
+def _parts(
+    row: Claimed, prompts: Mapping[int, PromptVersion]
+) -> tuple[KindSnapshot, PromptSpec | None, ProviderConfig | None, bool]:
+    kind, endpoint = _snapshot(row), row.setup.endpoint
+    provider = (
+        ProviderConfig(row.provider, endpoint.base_url, endpoint.api_key_env) if row.provider and endpoint else None
+    )
+    version = prompts[row.prompt_version_id] if row.prompt_version_id else None
+    return kind, _spec(version, kind) if version else None, provider, bool(endpoint and endpoint.simulated)
 
 
 def _snapshot(row: Claimed) -> KindSnapshot:
-    kind = row.settings
+    kind = row.setup.settings
     policy = RetryPolicy(
         max_attempts=kind.max_attempts,
         initial_interval_seconds=kind.initial_interval_seconds,
@@ -118,16 +132,6 @@ def _snapshot(row: Claimed) -> KindSnapshot:
     names = ("stream", "temperature", "max_output_tokens", "max_repairs")
     settings = {name: getattr(kind, name) for name in names}
     return KindSnapshot(row.kind, policy, kind.timeout_seconds, kind.stall_seconds, kind.model, settings)
-
-
-def _job(row: Claimed, prompts: Mapping[int, PromptVersion]) -> Job:
-    kind, endpoint = _snapshot(row), row.endpoint
-    provider = (
-        ProviderConfig(row.provider, endpoint.base_url, endpoint.api_key_env) if row.provider and endpoint else None
-    )
-    version = prompts[row.prompt_version_id] if row.prompt_version_id else None
-    spec = _spec(version, kind) if version else None
-    return Job(row, kind, spec, provider, bool(endpoint and endpoint.simulated), time.monotonic())
 
 
 def _spec(version: PromptVersion, kind: KindSnapshot) -> PromptSpec:

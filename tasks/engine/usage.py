@@ -14,6 +14,7 @@ from tasks.llm.request import CallRecord
 #: What the columns of a count of tokens and of a cost hold.
 LARGEST_COUNT = 2**31 - 1
 LARGEST_COST = Decimal("999999.99999999")
+NOTHING = Usage()
 
 
 def usage_of(
@@ -23,6 +24,8 @@ def usage_of(
 
     ``database_time``: of a moment of the monotonic clock, in epoch seconds.
     """
+    if not (calls or repairs or mended):
+        return NOTHING
     rows = [_call_row(call, database_time(call.started)) for call in calls]
     return Usage(
         repairs=repairs,

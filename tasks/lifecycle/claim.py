@@ -8,15 +8,16 @@ from dataclasses import dataclass, fields
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
-from tasks.lifecycle import limits, suspects
+from tasks.lifecycle import limits, prepared, suspects
 
 
 @dataclass(frozen=True, slots=True)
 class KindSettings:
     """The columns of a kind that its tasks run by, as they stood at the claim."""
 
+    handler: str
     max_attempts: int
     initial_interval_seconds: float
     backoff_coefficient: float
@@ -41,8 +42,16 @@ class Endpoint:
     simulated: bool
 
 
-KIND_COLUMNS = [f"k.{field.name}" for field in fields(KindSettings)]
-ENDPOINT_COLUMNS = [f"p.{field.name}" for field in fields(Endpoint)]
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the tasks of one kind run by, as it stood at the claim. ``endpoint``: None without a provider."""
+
+    settings: KindSettings
+    endpoint: Endpoint | None
+
+
+KIND_COLUMNS = ", ".join(f"'{field.name}', k.{field.name}" for field in fields(KindSettings))
+ENDPOINT_COLUMNS = ", ".join(f"'{field.name}', p.{field.name}" for field in fields(Endpoint))
 
 # Lanes are walked one by one (LATERAL), each through its own stretch of the partial index, so the rows of paused kinds
 # and held or cooling providers cost nothing. MATERIALIZED is what keeps the LIMIT: folded into the UPDATE, the planner
@@ -139,17 +148,23 @@ WITH open_lane AS MATERIALIZED (
     INSERT INTO tasks_taskevent (task_id, seq, at, type, from_status, to_status, cycle, attempt_id, actor, data)
     SELECT id, event_seq, now(), 'claimed', 'ready', 'running', cycle, attempt_id, '', '{}' FROM moved
 )
-SELECT m.id, attempt_id, m.kind_id, m.cycle, payload::text, failures, snoozes, elapsed_seconds, m.provider_id,
-       m.prompt_version_id, k.handler, session_id, user_id, trace_id, tags,
-       extract(epoch FROM now())::float8, %(configuration)s
-FROM moved m JOIN tasks_kind k ON k.name = m.kind_id
-LEFT JOIN tasks_provider p ON p.name = m.provider_id
-ORDER BY m.priority DESC, m.run_after, m.id
+SELECT id, attempt_id, kind_id, cycle, payload::text, failures, snoozes, elapsed_seconds, provider_id,
+    prompt_version_id, session_id, user_id, trace_id, tags,
+    -- once, not with each task
+    CASE WHEN row_number() OVER () = 1 THEN (
+        SELECT json_build_object('now', extract(epoch FROM now())::float8, 'kinds', json_object_agg(k.name,
+            json_build_array(json_build_object(%(kind_columns)s),
+                             CASE WHEN p.name IS NOT NULL THEN json_build_object(%(endpoint_columns)s) END)))
+        FROM tasks_kind k LEFT JOIN tasks_provider p ON p.name = k.provider_id
+        WHERE k.name IN (SELECT kind_id FROM moved))::text END
+FROM moved
+ORDER BY priority DESC, run_after, id
 """
 CLAIM = (
     CLAIM.replace("%(just_lost)s", suspects.JUST_LOST)
     .replace("%(may_run)s", suspects.MAY_RUN)
-    .replace("%(configuration)s", ", ".join([*KIND_COLUMNS, *ENDPOINT_COLUMNS]))
+    .replace("%(kind_columns)s", KIND_COLUMNS)
+    .replace("%(endpoint_columns)s", ENDPOINT_COLUMNS)
 )
 
 
@@ -157,8 +172,8 @@ CLAIM = (
 class Claimed:
     """What a worker needs of a task that it has just claimed. ``payload_text`` is JSON; its reader parses it.
 
-    ``handler``, ``prompt_version_id``, ``settings`` and ``endpoint`` (None without a provider) are those of one moment,
-    the claim's: they may be changed a moment later.
+    ``prompt_version_id`` and ``setup`` are those of one moment, the claim's: they may be changed a moment later. Tasks
+    of one kind and claim share one ``setup``.
     """
 
     task_id: UUID
@@ -171,18 +186,23 @@ class Claimed:
     elapsed_seconds: float
     provider: str | None
     prompt_version_id: int | None
-    handler: str
     session_id: str
     user_id: str
     trace_id: str
     tags: list[str]
     #: By the database's clock, in epoch seconds.
     claimed_at: float
-    settings: KindSettings
-    endpoint: Endpoint | None
+    setup: Setup
+
+    @property
+    def handler(self) -> str:
+        """The name of the kind's handler; empty for a prompt kind."""
+        return self.setup.settings.handler
 
 
-TASK_FIELDS = [field.name for field in fields(Claimed)][:-2]
+FIELDS = len(fields(Claimed)) - 2
+KIND = [field.name for field in fields(Claimed)].index("kind")
+FLOATS = {field.name for field in fields(KindSettings) if "float" in str(field.type)}
 
 NO_LIMITS = limits.Rooms()
 #: How many more tasks a claim looks at than it takes: so many claims at once still find their share. Claims of very
@@ -234,15 +254,16 @@ def claim_batch(worker_id: int, count: int, handlers: Sequence[str]) -> Batch:
 
 
 def _take(worker_id: int, count: int, handlers: Sequence[str], rooms: limits.Rooms) -> list[Claimed]:
-    with connection.cursor() as cursor:
-        cursor.execute(CLAIM, parameters(worker_id, count, handlers, rooms))
-        return [_claimed(row) for row in cursor.fetchall()]
+    rows = prepared.rows(CLAIM, parameters(worker_id, count, handlers, rooms))
+    if not rows:
+        return []
+    told = json.loads(next(row[-1] for row in rows if row[-1]))
+    setups = {kind: _setup(*parts) for kind, parts in told["kinds"].items()}
+    moment: Any = told["now"]
+    return [Claimed(*[*row[:FIELDS], moment, setups[row[KIND]]]) for row in rows]
 
 
-def _claimed(row: tuple[Any, ...]) -> Claimed:
-    first = len(row) - len(ENDPOINT_COLUMNS)
-    kind, endpoint = row[first - len(KIND_COLUMNS) : first], row[first:]
-    task = dict(zip(TASK_FIELDS, row, strict=False))
-    # Of a provider no column is NULL.
-    where = Endpoint(*endpoint) if endpoint[0] is not None else None
-    return Claimed(**task, settings=KindSettings(*kind), endpoint=where)
+def _setup(settings: dict[str, Any], endpoint: dict[str, Any] | None) -> Setup:
+    # JSON does not tell 30.0 from 30.
+    floats = {name: float(settings[name]) for name in FLOATS if settings[name] is not None}
+    return Setup(KindSettings(**(settings | floats)), Endpoint(**endpoint) if endpoint else None)

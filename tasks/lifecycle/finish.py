@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,8 @@ from tasks.lifecycle import braking, limits
 from tasks.lifecycle.end import RETRY, SNOOZE, End
 from tasks.lifecycle.locks import leave_no_locks_behind
 from tasks.lifecycle.log import keep_log
-from tasks.lifecycle.moves import Locked, Move, apply, lock_ids, note, passed_over
+from tasks.lifecycle.moves import Locked, Move, apply, lock_ids, note, passed_over, tell_recorder
+from tasks.lifecycle.success import store_successes
 from tasks.lifecycle.unknown import FIRST_ASK_SECONDS
 from tasks.models import ModelCall
 from tasks.states import Outcome, Status
@@ -33,33 +34,48 @@ class Saved:
     busy: frozenset[int] = frozenset()
 
 
+NOTHING = Saved(frozenset(), frozenset())
+
+
 def finish(worker_id: int, ends: Sequence[End]) -> Saved:
     """Record the ends of attempts of this worker process, all in one transaction; it waits for nobody's row lock.
 
     An end is refused, and noted on its task, when the task no longer belongs to this attempt and worker. Of two ends of
     one attempt the first counts.
     """
-    ends = list({end.attempt_id: end for end in reversed(ends)}.values())[::-1]
+    by_attempt = {end.attempt_id: end for end in reversed(ends)}
     with transaction.atomic():
         _prepare()
-        locked = lock_ids((end.task_id for end in ends), skip_locked=True)
-        held = passed_over((end.task_id for end in ends), locked)
-        mine = [end for end in ends if _is_ours(locked.get(end.task_id), worker_id, end)]
-        blocked = braking.behind_locked_providers(mine)
-        held |= {end.task_id for end in mine if end.provider in blocked}
-        mine = [end for end in mine if end.task_id not in held]
-        ours = {end.attempt_id for end in mine}
-        others = [end for end in ends if end.attempt_id not in ours and end.task_id not in held]
-        stored = _stored_before(others)
-        late = [end for end in others if end.attempt_id not in stored]
-        braking.cool(mine)
-        resolved = [(end, _move(end, locked[end.task_id])) for end in braking.apply_holds(mine)]
-        _end_attempts(end for end, _ in resolved)
-        _keep_trail(end for end, _ in resolved)
-        keep_log([(end.attempt_id, line) for end in ends if end.task_id not in held for line in end.log])
-        limits.charge(end for end, _ in resolved)
-        won = apply([move for _, move in resolved])
-        _refuse(worker_id, late, locked)
+        succeeded = store_successes(worker_id, list(by_attempt.values()))
+        good = [by_attempt.pop(attempt_id) for attempt_id, _, _ in succeeded]
+        _keep_trail(good)
+        keep_log([(end.attempt_id, line) for end in good for line in end.log])
+        limits.charge(good)
+        tell_recorder([(task_id, Status.SUCCEEDED, cycle) for _, task_id, cycle in succeeded])
+        rest = _finish_each(worker_id, list(by_attempt.values())[::-1]) if by_attempt else NOTHING
+    return replace(rest, won=rest.won | {end.attempt_id for end in good})
+
+
+def _finish_each(worker_id: int, ends: Sequence[End]) -> Saved:
+    """The same for those that need a look first: each leads where its row, its provider and its failure say."""
+    locked = lock_ids((end.task_id for end in ends), skip_locked=True)
+    held = passed_over((end.task_id for end in ends), locked)
+    mine = [end for end in ends if _is_ours(locked.get(end.task_id), worker_id, end)]
+    blocked = braking.behind_locked_providers(mine)
+    held |= {end.task_id for end in mine if end.provider in blocked}
+    mine = [end for end in mine if end.task_id not in held]
+    ours = {end.attempt_id for end in mine}
+    others = [end for end in ends if end.attempt_id not in ours and end.task_id not in held]
+    stored = _stored_before(others)
+    late = [end for end in others if end.attempt_id not in stored]
+    braking.cool(mine)
+    resolved = [(end, _move(end, locked[end.task_id])) for end in braking.apply_holds(mine)]
+    _end_attempts(end for end, _ in resolved)
+    _keep_trail(end for end, _ in resolved)
+    keep_log([(end.attempt_id, line) for end in ends if end.task_id not in held for line in end.log])
+    limits.charge(end for end, _ in resolved)
+    won = apply([move for _, move in resolved])
+    _refuse(worker_id, late, locked)
     return Saved(
         stored | {end.attempt_id for end, _ in resolved if end.task_id in won},
         frozenset(end.attempt_id for end in late),
@@ -141,6 +157,7 @@ def _data(end: End) -> dict[str, Any]:
     return data
 
 
+# As in ``success``: no partial index may answer.
 END_ATTEMPTS = """
 UPDATE tasks_attempt a SET
     outcome = e.outcome, finished_at = now(), error_code = e.error_code, fingerprint = e.fingerprint,
@@ -149,7 +166,7 @@ UPDATE tasks_attempt a SET
 FROM jsonb_to_recordset(%s::jsonb) AS e(
     id bigint, outcome text, error_code text, fingerprint text, last_error text, failure jsonb, decision jsonb,
     repairs smallint, mended jsonb, input_tokens int, output_tokens int, cost numeric)
-WHERE a.id = e.id AND a.outcome = 'running'
+WHERE a.id = e.id AND a.outcome || '' = 'running'
 """
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import connection
 
+from tasks.lifecycle import prepared
 from tasks.lifecycle.end import End
 from tasks.lifecycle.locks import leave_no_locks_behind
 from tasks.models.limit import WINDOW, Limit
@@ -175,9 +176,7 @@ def _columns(window: Window) -> dict[str, Any]:
 
 def rooms() -> Rooms:
     """Lock the limits that tasks wait behind, and count. Must run in the transaction of the claim."""
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK)
-        rows = cursor.fetchall()
+    rows = prepared.rows(LOCK)
     if not rows:
         return Rooms()
     leave_no_locks_behind()
@@ -239,7 +238,7 @@ def running_now() -> Counter[tuple[str, str]]:
 
 def charge(ends: Iterable[End]) -> None:
     """Append what ended attempts spent: their tokens, and the calls beyond the one that the claim counted."""
-    rows = [row for end in ends for row in _spent(end)]
+    rows = [row for end in ends if end.usage.calls for row in _spent(end)]
     if rows:
         with connection.cursor() as cursor:
             cursor.execute(CHARGE, [json.dumps(rows)])

@@ -138,13 +138,14 @@ def apply(moves: Sequence[Move]) -> set[UUID]:
     with connection.cursor() as cursor:
         cursor.execute(APPLY, {"moves": json.dumps(rows), "final": sorted(FINAL), "longest": LONGEST_DELAY_SECONDS})
         won = [(task_id, Status(status), cycle) for task_id, status, cycle in cursor.fetchall()]
-    _tell_recorder(won)
+    tell_recorder(won)
     if any(status == Status.READY for _, status, _ in won):
         announce_ready()
     return {task_id for task_id, _, _ in won}
 
 
-def _tell_recorder(won: Sequence[tuple[UUID, Status, int]]) -> None:
+def tell_recorder(won: Sequence[tuple[UUID, Status, int]]) -> None:
+    """Let the recorder write the letters of (task, where it went, cycle), in the transaction of their moves."""
     deaths = [task_id for task_id, status, _ in won if status == Status.DEAD]
     if deaths:
         recorder().record_deaths(deaths)

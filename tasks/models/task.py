@@ -160,7 +160,8 @@ class TaskEvent(models.Model):
     """One move of a task, or one thing that happened to it. Append-only; ``seq`` has no gap within a task."""
 
     id = models.BigAutoField(primary_key=True)
-    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="events", db_index=False)
+    # Without a constraint, as that of an attempt.
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="events", db_index=False, db_constraint=False)
     seq = models.PositiveIntegerField(_("number"))
     at = models.DateTimeField(_("when"), db_default=Now())
     type = models.CharField(_("what"), max_length=32)

@@ -104,7 +104,9 @@ class Redrive:
         with self.held(store, "bench.empty", workers) as (_, release):
             began = time.monotonic()
             release()
-            seconds = store.wait("SELECT NOT EXISTS (SELECT 1 FROM tasks_task WHERE finished_at IS NULL)") - began
+            # By an index: no engine is asked in a way that takes more the more is done.
+            left = "SELECT 1 FROM tasks_task WHERE status IN ('ready', 'running')"
+            seconds = store.wait(f"SELECT NOT EXISTS ({left})") - began
         done = store.ask("SELECT count(*) FROM tasks_task WHERE status <> 'succeeded'")[0][0]
         store.close()
         if done:

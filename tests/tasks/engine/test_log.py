@@ -58,7 +58,7 @@ LINES: dict[str, tuple[tuple[object, dict[str, object]], str]] = {
 
 @pytest.mark.parametrize(("given", "kept"), LINES.values(), ids=LINES.keys())
 def test_a_line(given: tuple[object, dict[str, object]], kept: str) -> None:
-    log = Log("shop 1")
+    log = Log("shop", 1)
     log.write(given[0], given[1])  # type: ignore[arg-type]
     (line,) = texts(log)
     assert line.startswith(kept)
@@ -66,7 +66,7 @@ def test_a_line(given: tuple[object, dict[str, object]], kept: str) -> None:
 
 
 def test_a_long_line_is_cut_with_a_mark_and_no_secret_is_half_shown() -> None:
-    log = Log("shop 1")
+    log = Log("shop", 1)
     log.write("x" * (LINE_BYTES - 60) + " sk-proj-abcdefghijklmnopqrstuvwxyz012345 " + "y" * 5_000, {})
     (line,) = texts(log)
     assert len(line.encode()) <= LINE_BYTES
@@ -75,7 +75,7 @@ def test_a_long_line_is_cut_with_a_mark_and_no_secret_is_half_shown() -> None:
 
 
 def test_an_attempt_has_room_for_so_many_lines() -> None:
-    log = Log("shop 1")
+    log = Log("shop", 1)
     for number in range(MOST_LINES + 100):
         log.write(f"line {number}", {})
     lines = log.waiting()
@@ -84,7 +84,7 @@ def test_an_attempt_has_room_for_so_many_lines() -> None:
 
 
 def test_an_attempt_has_room_for_so_much_text_and_says_once_that_it_is_full() -> None:
-    log = Log("shop 1")
+    log = Log("shop", 1)
     for _ in range(MOST_LINES):
         log.write("x" * 10_000, {})
         log.write("short", {})
@@ -94,7 +94,7 @@ def test_an_attempt_has_room_for_so_much_text_and_says_once_that_it_is_full() ->
 
 
 def test_threads_write_beside_each_other() -> None:
-    log = Log("shop 1")
+    log = Log("shop", 1)
 
     def write() -> None:
         for number in range(100):
@@ -109,7 +109,7 @@ def test_threads_write_beside_each_other() -> None:
 
 
 def test_what_is_stored_is_not_offered_again() -> None:
-    log = Log("shop 1")
+    log = Log("shop", 1)
     for text in "abc":
         log.write(text, {})
     log.stored(2)
@@ -118,7 +118,7 @@ def test_what_is_stored_is_not_offered_again() -> None:
 
 def test_pythons_own_log_has_the_line_too(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "tasks.handler"):
-        Log("shop 1").write("sent", {"password": "hunter2secret"})
+        Log("shop", 1).write("sent", {"password": "hunter2secret"})
     assert caplog.messages == ["shop 1: sent  password=[masked]"]
 
 

@@ -6,6 +6,7 @@ It knows just enough of the protocol to see a statement go out and to wait until
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ IDLE = b"Z\x00\x00\x00\x05I"
 
 #: The end of an answer without rows.
 NOTHING = b"SELECT 0\x00"
+#: Parse and Bind of a statement that psycopg has prepared: its text goes out once, from then on only its name.
+PARSE = re.compile(rb"P.{4}(_pg3_\d+)\x00([^\x00]*)\x00", re.DOTALL)
+BIND = re.compile(rb"B.{4}\x00(_pg3_\d+)\x00", re.DOTALL)
 
 
 class Trap:
@@ -139,6 +143,7 @@ class _Session:
         self.server_reader, self.server_writer = server_reader, server_writer
         #: How many of the trap's statements this session has sent.
         self.sent: dict[Trap, int] = {}
+        self.prepared: dict[bytes, bytes] = {}
 
     async def run(self) -> None:
         """Carry both ways until one side is gone."""
@@ -152,14 +157,19 @@ class _Session:
 
     async def _out(self) -> None:
         while data := await self.reader.read(65536):
-            trap = self.wire._trap
+            trap, said = self.wire._trap, self._said(data)
             if trap and not trap.sprung.is_set():
                 seen = self.sent.get(trap, 0)
-                if seen < len(trap.statements) and trap.statements[seen] in data:
+                if seen < len(trap.statements) and trap.statements[seen] in said:
                     self.sent[trap] = seen + 1
             await self.wire.may_carry()
             self.server_writer.write(data)
             await self.server_writer.drain()
+
+    def _said(self, data: bytes) -> bytes:
+        """What is executed: not what is just prepared, but the texts of the prepared statements that are named."""
+        self.prepared.update(PARSE.findall(data))
+        return PARSE.sub(b"", data) + b"".join(self.prepared.get(name, b"") for name in BIND.findall(data))
 
     async def _back(self) -> None:
         while data := await self.server_reader.read(65536):

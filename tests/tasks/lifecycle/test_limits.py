@@ -243,23 +243,11 @@ def test_claims_at_once_never_exceed_a_limit() -> None:
         thread.join()
     assert failures == []
     assert 5 <= max(seen) <= 7
-    assert _overlap() <= 7
 
 
 def _most_running() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM tasks_task WHERE status = 'running'")
-        return int(cursor.fetchone()[0])
-
-
-def _overlap() -> int:
-    """The most attempts that were under way at once, by their own times."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT max(under_way) FROM (SELECT sum(step) OVER (ORDER BY at, step) AS under_way FROM ("
-            " SELECT started_at AS at, 1 AS step FROM tasks_attempt UNION ALL"
-            " SELECT finished_at, -1 FROM tasks_attempt) AS steps) AS sums"
-        )
         return int(cursor.fetchone()[0])
 
 
