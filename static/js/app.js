@@ -90,32 +90,64 @@
     if (dismiss) {
       const sheet = dismiss.closest("details.ask");
       sheet ? close(sheet, true) : dismiss.closest(".toast")?.remove();
+      keep();
       return;
     }
     document.querySelectorAll("details.ask[open]").forEach((sheet) => !sheet.contains(event.target) && close(sheet, false));
   });
 
-  document.addEventListener("acted", () => {
-    document.querySelectorAll("details.ask[open]").forEach((sheet) => {
-      sheet.querySelector("form")?.reset();
-      close(sheet, true);
-    });
+  // The question whose answer went through is closed; another one that was opened meanwhile is not.
+  document.addEventListener("acted", (event) => {
+    const sheet = event.target.closest?.("details.ask[open]");
+    if (!sheet) return;
+    const at = document.activeElement;
+    sheet.querySelector("form").reset();
+    close(sheet, lost(at) || sheet.contains(at));
   });
 
-  // An action takes its own button away, by disabling it and by what it leads to: the focus goes to what stands there
-  // after the refresh, else to the page; never where the person has gone meanwhile.
-  let place = "";
-  document.addEventListener("submit", (event) => {
-    place = event.target.matches("[hx-post]") ? event.target.closest("tr[id], [data-refresh]")?.id ?? "main" : "";
-  });
-  for (const move of ["pointerdown", "keydown"]) document.addEventListener(move, () => { place = ""; }, true);
-  document.addEventListener("htmx:after:swap", (event) => {
-    if (!place || event.detail.ctx.sourceElement.dataset?.refresh === undefined) return;
-    if (document.activeElement === document.body) {
-      const spot = document.getElementById(place)?.querySelector(":is(.act, .state) :is(button, summary)");
-      (spot ?? document.getElementById("main")).focus();
-    }
-    place = "";
+  // --- the focus ----------------------------------------------------------------------------------------------------
+  // What has the focus can go: an action disables its own button and leads to another one, a refresh takes a row away,
+  // somebody else was first. The browser drops the focus on the page then. After each swap, however many come and in
+  // whichever order, it is put back: to where it was, else to what stands there now. Only a person takes it elsewhere.
+  let stood = null;
+
+  const lost = (one) => one === document.body || one.matches(":disabled") || !one.checkVisibility();
+
+  const SPOTS = [":is(.act, .state) :is(button, summary)", ".title", "a[href], button, summary"];
+
+  // Where one stands: in its row, else the rows that follow and precede it, else its region; and as what.
+  const stand = (one) => {
+    const row = one.closest("tr[id]");
+    const rows = row ? [...row.parentElement.children] : [];
+    const at = Math.max(rows.indexOf(row), 0);
+    const near = [...rows.slice(at), ...rows.slice(0, at).reverse(), one.closest("[data-refresh]")];
+    const as = SPOTS.find((spot) => one.matches(spot)) ?? SPOTS[0];
+    stood = one === document.body ? null : { one, as, ids: near.map((place) => place?.id).filter(Boolean) };
+  };
+
+  const keep = () => {
+    if (!stood || acting() || !lost(document.activeElement)) return;
+    const near = stood.ids.map((id) => document.getElementById(id)).filter(Boolean);
+    const spots = near.flatMap((place) => [stood.as, ...SPOTS].map((spot) => place.querySelector(spot)));
+    const twin = stood.one.id && document.getElementById(stood.one.id);
+    [stood.one, twin, ...spots, document.getElementById("main")]
+      .find((one) => one?.isConnected && !lost(one))?.focus({ preventScroll: true });
+  };
+
+  // While the server is asked to act, the button that asks is disabled: the focus waits for what comes of it.
+  const acting = () => document.querySelector("form[hx-post].htmx-request") !== null;
+
+  document.addEventListener("focusin", (event) => stand(event.target));
+  document.addEventListener("mousedown", () => { stood = null; }, true);
+  document.addEventListener("click", () => stand(document.activeElement), true);
+  document.addEventListener("submit", (event) => { if (lost(document.activeElement)) stand(event.submitter ?? event.target); });
+  document.addEventListener("htmx:before:swap", () => { if (stood?.one.isConnected) stand(stood.one); });
+  document.addEventListener("htmx:after:swap", keep);
+
+  // Nothing came of it: the button is given back, once htmx has enabled it.
+  document.addEventListener("htmx:finally:request", (event) => {
+    const { response, sourceElement } = event.detail.ctx;
+    if (sourceElement.matches("[hx-post]") && !(response?.status < 400)) queueMicrotask(keep);
   });
 
   // On a phone the tabs run past the edge: the one that is on is brought into sight, once for each list that comes.
@@ -211,12 +243,16 @@
     if (event.target.matches("input.tick-all")) ticks().forEach((box) => { box.checked = event.target.checked; });
     if (event.target.matches("input.tick, input.tick-all")) count();
   });
-  document.addEventListener("click", (event) => {
-    if (!event.target.closest("[data-untick]")) return;
+  // With the last tick the bar goes: a focus that was in it goes to where the ticking began.
+  const untick = () => {
+    const first = ticks().find((box) => box.checked);
     ticks().forEach((box) => { box.checked = false; });
     count();
-  });
+    if (lost(document.activeElement)) first?.focus({ preventScroll: true });
+  };
+
+  document.addEventListener("click", (event) => { if (event.target.closest("[data-untick]")) untick(); });
   document.addEventListener("htmx:after:swap", count);
-  document.addEventListener("acted", () => { ticks().forEach((box) => { box.checked = false; }); count(); });
+  document.addEventListener("acted", untick);
   window.addEventListener("pageshow", count);
 })();

@@ -1,8 +1,9 @@
 // Live pages. An element with data-refresh asks for its state by its own hx-get, every two seconds:
-//   <tbody id="rows" hx-get="/tasks/rows/" hx-trigger="refresh" hx-swap="none" hx-sync="this:drop" data-refresh="rows">
+//   <tbody id="rows" hx-get="/tasks/rows/" hx-trigger="refresh" hx-swap="none" hx-sync="this:replace" data-refresh="rows">
 // data-refresh="rows": only the ids of the rows on screen are asked for (id=…&id=…, and top= the newest on the page).
 // data-refresh="region": the element as a whole. [data-settled] inside it: nothing changes any more, ask only after
-// an action of a person. Nothing is asked while the tab is hidden, a row is ticked or a sheet is open.
+// an action of a person. Nothing is asked while the tab is hidden, a row is ticked, a sheet is open or an action is under
+// way. After an action all of it is asked at once; that question replaces one from before it.
 (() => {
   "use strict";
 
@@ -15,6 +16,7 @@
   const places = () => [...document.querySelectorAll("[data-refresh]")];
   const due = () => places().filter((place) => !place.querySelector("[data-settled]"));
   const handsOn = () => document.querySelector("input.tick:checked, details.ask[open], dialog[open]") !== null;
+  const acting = () => document.querySelector("form[hx-post].htmx-request") !== null;
 
   const mark = (state, word) => {
     const spot = document.getElementById("live-mark");
@@ -36,7 +38,7 @@
   const beat = () => {
     clearTimeout(timer);
     state();
-    if (!document.hidden && !handsOn()) refresh(due());
+    if (!document.hidden && !handsOn() && !acting()) refresh(due().filter((place) => !place.matches(".htmx-request")));
     timer = setTimeout(beat, wait);
   };
 
@@ -53,9 +55,9 @@
     if (rows.length) request.body.append("top", rows[0].dataset.id);
   });
 
-  // Rows that were asked for before the hand came down must not move under it.
+  // What was asked for before the hand came down must not move under it, nor undo what the hand did.
   document.addEventListener("htmx:before:swap", (event) => {
-    if (event.detail.ctx.sourceElement.dataset?.refresh && handsOn()) event.preventDefault();
+    if (event.detail.ctx.sourceElement.dataset?.refresh && (handsOn() || acting())) event.preventDefault();
   });
 
   const isRefresh = (event) => event.detail.ctx?.sourceElement?.dataset?.refresh !== undefined;

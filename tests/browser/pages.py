@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
 from django.contrib.auth.models import User
 from django.utils import timezone
+from playwright.sync_api import Page
 
 from deadletters.models import DeadLetter
 from tasks import audit, lifecycle
@@ -14,6 +16,7 @@ from tasks.states import Outcome, Status
 from tests.deadletters import deaths
 from tests.factories import make_attempt, make_call, make_kind, make_provider, make_task, make_worker
 
+Scheme = Literal["light", "dark"]
 LONG_KIND = "enterprise.customer-relationship.ticket-triage-with-a-very-long-name.v2"
 LONG_PROVIDER = "a-provider-with-quite-a-long-name-that-somebody-in-another-team-chose"
 SUBJECTS = (
@@ -54,6 +57,13 @@ ADMIN = (
     "auth/group/add/",
     "password_change/",
 )
+
+
+def show(page: Page, width: int, scheme: Scheme) -> None:
+    """Turn the page that is open to a screen of this width and scheme: styles follow both, scripts ask for neither."""
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    page.evaluate("document.getAnimations().forEach((one) => one.finish())")  # colours that are on their way
 
 
 def fill(operator: User) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
-from tests.browser.pages import fill
+from tests.browser.pages import Scheme, fill, show
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -79,33 +79,34 @@ CRAMPED = """() => [
 ]"""
 TOO_WIDE = """() => document.documentElement.scrollWidth > innerWidth
   || [...document.querySelectorAll(".scroll:has(> table.rows)")].some((one) => one.scrollWidth > one.clientWidth + 1)"""
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 #: More screens that each width stands for: a small phone, tablets, laptops; the layout changes between them.
 NEAR = {390: (360, 768, 992), 1024: (993, 1153, 1280), 1600: (1366, 1599, 1920)}
 
 
-def too_narrow(page: Page, width: int) -> list[int]:
-    """The screens like ``width`` on which the page, or a table of rows, is wider than its place."""
-    found = []
-    for screen in (width, *NEAR[width]):
+def faults_at(page: Page, width: int) -> list[str]:
+    """What is wrong on the page that is open, on a screen of this width, light and dark, and on those like it."""
+    faults = []
+    for screen in (*NEAR[width], width):
         page.set_viewport_size({"width": screen, "height": 800})
         if page.evaluate(TOO_WIDE):
-            found.append(screen)
-    page.set_viewport_size({"width": width, "height": 800})
-    return found
+            faults.append(f"scrolls sideways at {screen}")
+    faults += [f"{fault} at {width}" for fault in page.evaluate(CRAMPED)]
+    for scheme in SCHEMES:
+        show(page, width, scheme)
+        faults += [f"{fault} at {width}, {scheme}" for fault in page.evaluate(UNREADABLE)]
+    return faults
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1024, 1600])
-def test_every_page(open_page: Callable[..., Page], operator: User, width: int, scheme: str) -> None:
-    """One pass over them all: filling the console is the slow part."""
+def test_every_page(open_page: Callable[..., Page], operator: User) -> None:
+    """One pass over them all, each loaded once for all screens: loading is the slow part."""
     paths = fill(operator)
-    page = open_page(as_="ana", viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = open_page(as_="ana")
     found = {}
     for path in paths:
         page.goto(path)
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = !one.matches('.ask'); })")
-        faults = [*page.evaluate(UNREADABLE), *page.evaluate(UNNAMED), *page.evaluate(CRAMPED)]
-        faults += [f"scrolls sideways at {screen}" for screen in too_narrow(page, width)]
+        faults = page.evaluate(UNNAMED) + [fault for width in NEAR for fault in faults_at(page, width)]
         if faults:
             found[path] = faults
     assert found == {}
