@@ -198,7 +198,7 @@ class Runner:
             running.repairs = error.repairs
         if running.asker and (provider := running.asker.provider_of(error)):
             # The failure is that provider's, not the kind's own.
-            job = replace(job, provider=provider)
+            job = job._replace(provider=provider)
         return await judge.judged(error, job, self.catalogue, _usage(running), time.monotonic() - began)
 
 

@@ -23,7 +23,7 @@ BUSY_SECONDS = 0.2
 ASIDE_SECONDS = 2.0
 #: An end that fails for so long for no reason that is known, while others are stored, dies: a person shall see it.
 GIVE_UP_SECONDS = 60.0
-BATCH = 200
+BATCH = 500
 #: Texts of one batch, in characters: a statement has a limit (1 GB), and memory has one, too.
 BATCH_CHARACTERS = 8 * 1024 * 1024
 

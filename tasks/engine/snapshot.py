@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import DurationField, ExpressionWrapper, F
 from django.db.models.functions import Now
@@ -29,8 +29,7 @@ class KindSnapshot:
     settings: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """One claimed task with all that it runs by. ``spec`` is that of a prompt kind, None for a handler."""
 
     claimed: Claimed

@@ -287,6 +287,8 @@ def worker_process(timer: Watchdog, cluster: str) -> None:
     # What is loaded by now stays until the end: without this every full collection walks through all of Django again.
     gc.collect()
     gc.freeze()
+    # Hundreds of attempts begin and end at a time, and hardly one leaves a cycle behind.
+    gc.set_threshold(10_000, 10, 10)
     asyncio.run(_main(timer, cluster))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -168,8 +168,7 @@ CLAIM = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """What a worker needs of a task that it has just claimed. ``payload_text`` is JSON; its reader parses it.
 
     ``prompt_version_id`` and ``setup`` are those of one moment, the claim's: they may be changed a moment later. Tasks
@@ -200,8 +199,7 @@ class Claimed:
         return self.setup.settings.handler
 
 
-FIELDS = len(fields(Claimed)) - 2
-KIND = [field.name for field in fields(Claimed)].index("kind")
+FIELDS, KIND = Claimed._fields.index("claimed_at"), Claimed._fields.index("kind")
 FLOATS = {field.name for field in fields(KindSettings) if "float" in str(field.type)}
 
 NO_LIMITS = limits.Rooms()
@@ -259,8 +257,7 @@ def _take(worker_id: int, count: int, handlers: Sequence[str], rooms: limits.Roo
         return []
     told = json.loads(next(row[-1] for row in rows if row[-1]))
     setups = {kind: _setup(*parts) for kind, parts in told["kinds"].items()}
-    moment: Any = told["now"]
-    return [Claimed(*[*row[:FIELDS], moment, setups[row[KIND]]]) for row in rows]
+    return [Claimed._make((*row[:FIELDS], told["now"], setups[row[KIND]])) for row in rows]
 
 
 def _setup(settings: dict[str, Any], endpoint: dict[str, Any] | None) -> Setup:

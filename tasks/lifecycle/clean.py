@@ -17,6 +17,8 @@ MAX_RESULT_BYTES = 4 * 1024 * 1024
 #: stored value (our pages, a handler, its libraries) has room for frames of their own.
 MAX_DEPTH = 500
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+#: ``json.dumps`` would make one for each value.
+ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 class Unstorable(ValueError):
@@ -61,7 +63,7 @@ def storable_result(value: Any) -> str:
     """
     try:
         cleaned = clean(value)
-        text = json.dumps(cleaned, ensure_ascii=False)
+        text = ENCODER.encode(cleaned)
     except RecursionError as error:
         raise Unstorable(_("The result is nested too deeply to be stored.")) from error
     except Exception as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -19,9 +19,8 @@ LARGEST_COST = "999999.99999999"
 # would be compared with all that are wanted.
 SUCCEED = """
 WITH wanted AS MATERIALIZED (
-    SELECT * FROM unnest(%(tasks)s::uuid[], %(attempts)s::text[]::bigint[], %(results)s::text[],
-        %(repairs)s::text[]::smallint[], %(mended)s::text[], %(input_tokens)s::text[]::int[],
-        %(output_tokens)s::text[]::int[], %(costs)s::text[]::numeric[])
+    SELECT * FROM unnest(%(tasks)s::uuid[], %(attempts)s::bigint[], %(results)s::text[], %(repairs)s::smallint[],
+        %(mended)s::text[], %(input_tokens)s::int[], %(output_tokens)s::int[], %(costs)s::numeric[])
         AS w(id, attempt_id, result, repairs, mended, input_tokens, output_tokens, cost)
 ), mine AS MATERIALIZED (
     SELECT w.* FROM wanted w JOIN tasks_task t ON t.id = w.id
@@ -61,19 +60,20 @@ def store_successes(worker_id: int, ends: Sequence[End]) -> list[tuple[int, UUID
     return [(attempt_id, task_id, cycle) for attempt_id, task_id, cycle in won]
 
 
-def _columns(ends: Sequence[End]) -> dict[str, list[Any]]:
+def _columns(ends: Sequence[End]) -> dict[str, Any]:
     usages = [end.usage for end in ends]
     return {
-        "tasks": [end.task_id for end in ends],
-        "attempts": [str(end.attempt_id) for end in ends],
+        "tasks": _array(end.task_id for end in ends),
+        "attempts": _array(end.attempt_id for end in ends),
         "results": [end.result_text for end in ends],
-        "repairs": [str(usage.repairs) for usage in usages],
+        "repairs": _array(usage.repairs for usage in usages),
         "mended": [json.dumps(usage.mended) if usage.mended else "[]" for usage in usages],
-        "input_tokens": [_text(usage.input_tokens) for usage in usages],
-        "output_tokens": [_text(usage.output_tokens) for usage in usages],
-        "costs": [_text(usage.cost) for usage in usages],
+        "input_tokens": _array(usage.input_tokens for usage in usages),
+        "output_tokens": _array(usage.output_tokens for usage in usages),
+        "costs": _array(usage.cost for usage in usages),
     }
 
 
-def _text(number: object) -> str | None:
-    return None if number is None else str(number)
+def _array(values: Iterable[object]) -> str:
+    """An array of ids or numbers as PostgreSQL reads it: psycopg looks at each for what would need quotes."""
+    return f"{{{','.join(['NULL' if value is None else str(value) for value in values])}}}"

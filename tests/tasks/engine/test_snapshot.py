@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import psycopg
 import pytest
@@ -41,7 +40,7 @@ def test_a_job_knows_the_time_of_the_database_whatever_this_machine_believes() -
     world.prompt_kind()
     lifecycle.submit("ticket.triage", {"text": "a"})
     (job,) = claim_jobs(world.worker(), 1, [], Versions()).jobs
-    shifted = replace(job, claimed=replace(job.claimed, claimed_at=job.claimed.claimed_at + 600))
+    shifted = job._replace(claimed=job.claimed._replace(claimed_at=job.claimed.claimed_at + 600))
     with connection.cursor() as cursor:
         cursor.execute("SELECT extract(epoch FROM now())::float8")
         ((now,),) = cursor.fetchall()
