@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from django_q.models import Task as DjangoQTask
 from django_q.signals import post_execute, post_execute_in_worker, pre_execute
@@ -27,7 +27,7 @@ from tasks.engine.context import Context
 from tasks.engine.trouble import Trouble, trouble
 from tasks.errors import ConfigurationFault, mask_secrets
 from tasks.errors.text import as_text
-from tasks.lifecycle import note
+from tasks.lifecycle import goes_on, note
 from tasks.lifecycle.clean import Unstorable, clean_text, storable_result
 from tasks.models import Attempt
 
@@ -171,14 +171,18 @@ def kept(value: Any) -> Any:
 
 
 def _continue_chain(call: Mapping[str, Any], place: Place) -> None:
-    """Submit the next call of a chain, once however often this call is run. In its caller's process: run it."""
+    """Submit the next call of a chain, once however often this call is run. In its caller's process: run it.
+
+    A chain ends with a call that was cancelled meanwhile (its function, in a thread, could not be stopped), or whose
+    process was declared lost: what follows is sent when a person has it run again.
+    """
     if not call.get("chain"):
         return
     if place.sync:
         _send_next(call, sync=True)
         return
     try:
-        _send_next_patiently(call)
+        _send_next_patiently(call, place)
     except DatabaseError:
         raise
     except Exception as error:
@@ -187,12 +191,14 @@ def _continue_chain(call: Mapping[str, Any], place: Place) -> None:
         ) from error
 
 
-def _send_next_patiently(call: Mapping[str, Any]) -> None:
+def _send_next_patiently(call: Mapping[str, Any], place: Place) -> None:
     """A database that is away for a moment is waited for: giving up would have the function run again."""
     deadline = time.monotonic() + settings.REDRIVE_LEASE_SECONDS
     while True:
         try:
-            _send_next(call, sync=False)
+            with transaction.atomic():
+                if goes_on(place.task_id, place.attempt_id):
+                    _send_next(call, sync=False)
             return
         except DatabaseError as error:
             if trouble(error) is not Trouble.AWAY or connection.in_atomic_block or time.monotonic() > deadline:

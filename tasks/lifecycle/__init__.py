@@ -14,7 +14,7 @@ from tasks.lifecycle.people import cancel, reprocess, run_now, set_priority
 from tasks.lifecycle.reconcile import Answer, Answered, Asked, answer, ask, renew
 from tasks.lifecycle.recorder import recorder, register_recorder, registered_recorders
 from tasks.lifecycle.rescue import has_orphans, mark_lost, rescue
-from tasks.lifecycle.running import exchange, strays
+from tasks.lifecycle.running import exchange, goes_on, strays
 from tasks.lifecycle.submit import SubmitError, submit, submit_many
 from tasks.lifecycle.unknown import settle_unknown
 
@@ -43,6 +43,7 @@ __all__ = [
     "finish",
     "forget_charges",
     "fullness",
+    "goes_on",
     "has_orphans",
     "hold_provider",
     "keep_log",

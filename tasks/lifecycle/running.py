@@ -25,6 +25,10 @@ WITH free AS MATERIALIZED (
 SELECT attempt_id FROM tasks_task
 WHERE worker_id = %(worker)s AND status = 'running' AND cancel_requested_at IS NOT NULL
 """
+GOES_ON = """
+SELECT cancel_requested_at IS NULL FROM tasks_task
+WHERE id = %s AND attempt_id = %s AND status = 'running' FOR NO KEY UPDATE
+"""
 HELD_BY_WORKER = "SELECT id, attempt_id FROM tasks_task WHERE worker_id = %s AND status = 'running'"
 
 
@@ -47,3 +51,14 @@ def strays(worker_id: int, known: Collection[int]) -> list[tuple[UUID, int]]:
     with connection.cursor() as cursor:
         cursor.execute(HELD_BY_WORKER, [worker_id])
         return [(task_id, attempt_id) for task_id, attempt_id in cursor.fetchall() if attempt_id not in known]
+
+
+def goes_on(task_id: UUID, attempt_id: int) -> bool:
+    """Whether the task is still this attempt's, and nobody has asked to cancel it.
+
+    Must run in the transaction of what follows from it: until then nobody cancels the task or takes it over.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(GOES_ON, [task_id, attempt_id])
+        row = cursor.fetchone()
+    return bool(row and row[0])

@@ -178,6 +178,28 @@ def test_a_lost_connection_keeps_no_chain_from_going_on() -> None:
     assert run_next() == 32.0
 
 
+def cancel_all() -> str:
+    lifecycle.cancel([task.pk for task in Task.objects.all()], actor="ines")
+    return "done all the same"
+
+
+def test_a_chain_ends_with_a_call_that_is_cancelled_while_it_runs() -> None:
+    async_chain([(cancel_all,), ("math.sqrt", (16,))])
+    assert run_next() == "done all the same"
+    assert Task.objects.count() == 1
+
+
+def test_a_call_whose_process_was_declared_lost_sends_nothing_more() -> None:
+    """A person decides what became of it; a reprocess sends what follows."""
+    async_chain([("math.sqrt", (16,)), ("math.pow", (2, 5))])
+    (claimed,) = lifecycle.claim(world.worker(), 1, [DJANGO_Q_CALL])
+    world.age("tasks_workerprocess", "lease_until", 3_600)
+    lifecycle.mark_lost(leases_count=True)
+    assert lifecycle.rescue() == 1
+    assert django_q_call.run(context_of(claimed)) == 4.0
+    assert Task.objects.count() == 1
+
+
 def test_a_next_call_that_cannot_be_sent_is_told() -> None:
     async_chain([("math.sqrt", (16,)), ("math.pow", 5)])
     with pytest.raises(ConfigurationFault, match=r"the next call of its chain cannot be sent: TypeError"):
