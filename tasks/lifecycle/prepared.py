@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import psycopg
-from django.db import connection
+from django.db import NotSupportedError, connection
 
 
 class PreparedCursor(psycopg.Cursor[tuple[Any, ...]]):
@@ -30,6 +30,11 @@ def rows(statement: str, params: Mapping[str, Any] | None = None) -> list[tuple[
     connection.ensure_connection()
     # As Django makes its own: what watches queries (its log, its wrappers) sees these, too.
     make: Any = connection.make_debug_cursor if connection.queries_logged else connection.make_cursor
-    with make(PreparedCursor(connection.connection)) as cursor:
-        cursor.execute(statement, params)
-        return list(cursor.fetchall())
+    try:
+        with make(PreparedCursor(connection.connection)) as cursor:
+            cursor.execute(statement, params)
+            return list(cursor.fetchall())
+    except NotSupportedError:
+        # A migration has changed the type of a column: to this session, the statement is of no more use.
+        connection.close()
+        raise
