@@ -193,7 +193,8 @@ def test_its_test_passes_and_can_fail(reader: Reader) -> None:
     passed = reader.run("4")
     assert passed.returncode == 0 and "1 passed" in passed.stdout, passed
     handlers = reader.folder / "shop" / "handlers.py"
-    handlers.write_text(handlers.read_text().replace("sum(", "max("))
+    # Of another length: a compiled file of the same second and size would be taken for this one.
+    handlers.write_text(handlers.read_text().replace("sum(", "1 + sum("))
     assert "1 failed" in reader.run("4").stdout
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from django_q.models import Task as DjangoQTask
@@ -29,12 +28,18 @@ from tasks.errors import ConfigurationFault, mask_secrets
 from tasks.errors.text import as_text
 from tasks.lifecycle import goes_on, note
 from tasks.lifecycle.clean import Unstorable, clean_text, storable_result
+from tasks.lifecycle.locks import leave_no_locks_behind
 from tasks.models import Attempt
 
 logger = logging.getLogger(__name__)
 #: Characters of a hook's error in the task's history; the whole stands in the log.
 HOOK_ERROR_SHOWN = 500
 RETRY_SECONDS = 0.5
+#: How long the next call of a chain is tried to be sent: longer than another session may idle with our task's row.
+PATIENCE_SECONDS = 90.0
+PASSING = {Trouble.AWAY, Trouble.BUSY}
+#: Of one try, for that row.
+ROW_WAIT = "2s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,7 @@ def _continue_chain(call: Mapping[str, Any], place: Place) -> None:
     """Submit the next call of a chain, once however often this call is run. In its caller's process: run it.
 
     A chain ends with a call that was cancelled meanwhile (its function, in a thread, could not be stopped), or whose
-    process was declared lost: what follows is sent when a person has it run again.
+    process was declared lost; its history says so.
     """
     if not call.get("chain"):
         return
@@ -192,18 +197,23 @@ def _continue_chain(call: Mapping[str, Any], place: Place) -> None:
 
 
 def _send_next_patiently(call: Mapping[str, Any], place: Place) -> None:
-    """A database that is away for a moment is waited for: giving up would have the function run again."""
-    deadline = time.monotonic() + settings.REDRIVE_LEASE_SECONDS
+    """A database that is away, or a row that is held, is waited for: giving up would have the function run again."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             with transaction.atomic():
+                leave_no_locks_behind(lock_timeout=ROW_WAIT)
                 if goes_on(place.task_id, place.attempt_id):
                     _send_next(call, sync=False)
+                else:
+                    note([(place.task_id, "chain_ended", place.attempt_id, "", {})])
             return
         except DatabaseError as error:
-            if trouble(error) is not Trouble.AWAY or connection.in_atomic_block or time.monotonic() > deadline:
+            what = trouble(error)
+            if what not in PASSING or connection.in_atomic_block or time.monotonic() > deadline:
                 raise
-            connection.close()
+            if what is Trouble.AWAY:
+                connection.close()
             time.sleep(RETRY_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""The one statement that moves tasks that are not claimed: many rows, each with its own from and to.
+"""The statement that moves tasks: many rows, each with its own from and to; only claims and successes have theirs.
 
 The caller has locked the rows (``lock``) and decided what each becomes; ``apply`` writes task and event in one
 statement, repeats the from-status and the fence in its WHERE, and tells which rows it won. Deaths go to the recorder in

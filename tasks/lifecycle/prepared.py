@@ -22,7 +22,7 @@ class PreparedCursor(psycopg.Cursor[tuple[Any, ...]]):
 
 
 def rows(statement: str, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-    """What the statement returns. Raises what Django raises.
+    """What the statement returns. Raises what Django raises. For the thread that has opened the connection.
 
     ``params``: each statement is prepared once for each combination of their types: send numbers of any size as text,
     with a cast in the statement.

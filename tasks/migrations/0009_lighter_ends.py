@@ -1,4 +1,7 @@
-"""What an attempt's end costs the database: two checks of foreign keys less, and counts that are summed once."""
+"""What an attempt's end costs the database: two checks of foreign keys less, and counts that are summed once.
+
+Backward it reads all attempts and events while nobody may write them: stop the workers first.
+"""
 
 import django.db.models.deletion
 from django.db import migrations, models
@@ -76,6 +79,10 @@ class Migration(migrations.Migration):
 
     dependencies = [("tasks", "0008_log")]
     operations = [
+        # In the order in which workers take them, or one of both would be ended as a deadlock.
+        migrations.RunSQL(
+            "LOCK TABLE tasks_task, tasks_attempt, tasks_taskevent IN ACCESS EXCLUSIVE MODE", migrations.RunSQL.noop
+        ),
         migrations.AlterField(
             model_name="attempt",
             name="task",

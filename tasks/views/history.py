@@ -38,6 +38,7 @@ SENTENCES: dict[str, str | Promise] = {
     "run_now": gettext_lazy("told to run now"),
     "priority": gettext_lazy("given another priority"),
     "ran_here": gettext_lazy("ran at once, in the process of its caller"),
+    "chain_ended": gettext_lazy("its chain ends here: it was cancelled, or no longer this attempt's"),
     "hook_failed": gettext_lazy("its hook failed, which changes nothing else"),
     "late_save_refused": gettext_lazy("a late result was refused: the task no longer belonged to that worker"),
 }

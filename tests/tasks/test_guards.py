@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, models, transaction
 
 from tasks import audit
-from tasks.models import Attempt, OperatorAction, PromptVersion, TaskEvent
+from tasks.models import Attempt, OperatorAction, PromptVersion, Task, TaskEvent
 from tasks.states import Status
 from tests.factories import make_attempt, make_kind, make_task, make_user
 
@@ -54,6 +54,19 @@ def an_event() -> TaskEvent:
 def an_action() -> OperatorAction:
     """One with a user."""
     return audit.record(make_user(), "reprocess", target_type="letter", target_id="7", reason="why", filter={"q": "x"})
+
+
+@pytest.mark.parametrize("history", [Attempt, TaskEvent])
+def test_a_task_is_not_deleted_before_its_history(history: type[models.Model]) -> None:
+    task = make_task(Status.SUCCEEDED)
+    for other in {Attempt, TaskEvent} - {history}:
+        other.objects.filter(task=task).delete()
+    assert history._default_manager.filter(task=task).exists()
+    with pytest.raises(IntegrityError, match="still has attempts or events"), transaction.atomic():
+        Task.objects.filter(pk=task.pk)._raw_delete("default")
+    history._default_manager.filter(task=task).delete()
+    Task.objects.filter(pk=task.pk)._raw_delete("default")
+    assert not Task.objects.exists()
 
 
 @pytest.mark.parametrize(("make", "pointer"), [(an_event, "attempt_id"), (an_action, "user_id")])

@@ -187,6 +187,28 @@ def test_a_chain_ends_with_a_call_that_is_cancelled_while_it_runs() -> None:
     async_chain([(cancel_all,), ("math.sqrt", (16,))])
     assert run_next() == "done all the same"
     assert Task.objects.count() == 1
+    assert TaskEvent.objects.filter(type="chain_ended").count() == 1
+
+
+def test_a_row_that_somebody_holds_for_a_while_is_waited_for(second_connection: psycopg.Connection) -> None:
+    """Longer than one try. Giving up would have the function run again."""
+    async_chain([("math.sqrt", (16,)), ("math.pow", (2, 5))])
+    (claimed,) = lifecycle.claim(world.worker(), 1, [DJANGO_Q_CALL])
+    tries: list[str] = []
+
+    def let_go(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        if "cancel_requested_at IS NULL FROM tasks_task" in sql:
+            tries.append(sql)
+            if len(tries) == 2:
+                second_connection.execute("COMMIT")
+        return execute(sql, *rest)
+
+    second_connection.execute("BEGIN")
+    second_connection.execute("SELECT 1 FROM tasks_task FOR UPDATE")
+    with connection.execute_wrapper(let_go):
+        assert django_q_call.run(context_of(claimed)) == 4.0
+    assert len(tries) == 2
+    assert Task.objects.count() == 2
 
 
 def test_a_call_whose_process_was_declared_lost_sends_nothing_more() -> None:
