@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 from tasks.lifecycle import Usage
 from tasks.lifecycle.clean import clean, clean_text
 from tasks.llm.request import CallRecord
+from tasks.models.ranges import LARGEST_COST
 
-#: What the columns of a count of tokens and of a cost hold.
+#: What the columns of a count of tokens hold.
 LARGEST_COUNT = 2**31 - 1
-LARGEST_COST = Decimal("999999.99999999")
 NOTHING = Usage()
 
 

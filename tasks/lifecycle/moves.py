@@ -20,6 +20,7 @@ from django.db import connection, transaction
 from tasks.lifecycle.announce import announce_ready
 from tasks.lifecycle.recorder import recorder
 from tasks.models import Task
+from tasks.models.ranges import LARGEST_COST
 from tasks.retry import LONGEST_DELAY_SECONDS
 from tasks.states import FINAL, Reason, Status
 
@@ -97,7 +98,7 @@ WITH wanted AS MATERIALIZED (
         snoozes = CASE WHEN m.snoozed IS NULL THEN t.snoozes WHEN m.snoozed = 0 THEN 0 ELSE t.snoozes + 1 END,
         rescues = t.rescues + m.rescues, asks = 0, ask_after = now() + m.ask_seconds * interval '1 second',
         input_tokens = t.input_tokens + m.input_tokens, output_tokens = t.output_tokens + m.output_tokens,
-        cost = LEAST(t.cost + m.cost, 999999.99999999),
+        cost = LEAST(t.cost + m.cost, %(largest)s),
         finished_at = CASE WHEN m.to_status = ANY(%(final)s) THEN now() END,
         cancel_requested_at = CASE WHEN m.to_status = ANY(%(final)s) THEN NULL ELSE t.cancel_requested_at END,
         progress = CASE WHEN m.to_status = 'succeeded' THEN t.progress END
@@ -136,7 +137,15 @@ def apply(moves: Sequence[Move]) -> set[UUID]:
         return set()
     rows = [{name: getattr(move, name) for name in MOVE_FIELDS} | {"id": str(move.id)} for move in moves]
     with connection.cursor() as cursor:
-        cursor.execute(APPLY, {"moves": json.dumps(rows), "final": sorted(FINAL), "longest": LONGEST_DELAY_SECONDS})
+        cursor.execute(
+            APPLY,
+            {
+                "moves": json.dumps(rows),
+                "final": sorted(FINAL),
+                "longest": LONGEST_DELAY_SECONDS,
+                "largest": LARGEST_COST,
+            },
+        )
         won = [(task_id, Status(status), cycle) for task_id, status, cycle in cursor.fetchall()]
     tell_recorder(won)
     if any(status == Status.READY for _, status, _ in won):

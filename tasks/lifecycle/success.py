@@ -9,10 +9,8 @@ from uuid import UUID
 
 from tasks.lifecycle import prepared
 from tasks.lifecycle.end import End
+from tasks.models.ranges import LARGEST_COST
 from tasks.states import Outcome
-
-#: What ``task.cost`` holds at the most, in USD.
-LARGEST_COST = "999999.99999999"
 
 # The rows are locked first: an UPDATE alone would wait for a row that somebody else holds.
 # Status and outcome are asked in a form that no partial index answers: by old statistics those hold one row, and each

@@ -6,6 +6,7 @@ Without an upper end a setting of 1e300 would be taken and overflow at night, in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -78,3 +79,7 @@ def once_in_any_case(prefix: str, field: str) -> models.UniqueConstraint:
         name=f"{prefix}_{field}_once_in_any_case",
         violation_error_message=_("There is one already whose name differs only in capital letters."),
     )
+
+
+#: What a column of a cost holds (numeric(14,8)), in USD.
+LARGEST_COST = Decimal("999999.99999999")
