@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import shutil
 import sys
@@ -18,7 +19,8 @@ import psutil
 from tests.cluster import wait_until
 from tests.drills import checker
 from tests.drills.checker import Finding
-from tests.drills.rig import Rig
+from tests.drills.ledger.handlers import booked_in
+from tests.drills.rig import UNFINISHED, Rig
 
 LEASE_SECONDS = 4.0
 KINDS = ("drill.charge", "drill.charge.sync")
@@ -37,8 +39,9 @@ SUCCESSES = (
     " WHERE to_status = 'succeeded' GROUP BY task_id"
 )
 BUSY = (
-    "SELECT w.pid FROM tasks_task t JOIN tasks_workerprocess w ON w.id = t.worker_id WHERE t.status = 'running'"
-    " AND w.lost_at IS NULL AND w.exit_seen_at IS NULL GROUP BY w.pid HAVING count(*) >= %s ORDER BY w.pid"
+    "SELECT w.pid, array_agg(t.id || ' ' || t.attempt_id) FROM tasks_task t"
+    " JOIN tasks_workerprocess w ON w.id = t.worker_id WHERE t.status = 'running'"
+    " AND w.lost_at IS NULL AND w.exit_seen_at IS NULL GROUP BY w.pid ORDER BY w.pid"
 )
 
 
@@ -104,6 +107,7 @@ class Report:
 def run(plan: Plan, say: Callable[[str], None] = print) -> Report:
     """Run the drill and read what it left."""
     folder = Path(tempfile.mkdtemp(prefix="redrive-ledger-"))
+    ledger = folder / "ledger"
     settings = {
         "REDRIVE_LEASE_SECONDS": LEASE_SECONDS,
         "REDRIVE_WATCHDOG_SECONDS": 3,
@@ -111,7 +115,7 @@ def run(plan: Plan, say: Callable[[str], None] = print) -> Report:
         "REDRIVE_SLOTS": plan.slots,
         "REDRIVE_WORKERS": plan.workers,
         "REDRIVE_APPS": "tests.drills.ledger",
-        "DRILL_LEDGER": folder / "ledger",
+        "DRILL_LEDGER": ledger,
     }
     try:
         with Rig(path="/fast", **settings) as rig:
@@ -123,23 +127,24 @@ def run(plan: Plan, say: Callable[[str], None] = print) -> Report:
                 rig.submit(plan.tasks // len(KINDS), kind)
             rig.sql("UPDATE tasks_kind SET paused_at = NULL, paused_by = ''")
             began = time.monotonic()
-            kills = _kill(rig, plan, say)
+            kills = _kill(rig, plan, ledger, say)
             rig.wait_settled(plan.settle_seconds)
             seconds = time.monotonic() - began
             rig.unmanage()
             rig.cluster.terminate()
             rig.cluster.wait()
-            return _report(rig, (folder / "ledger").read_text().split("\n")[:-1], kills, seconds)
+            return _report(rig, booked_in(ledger), kills, seconds)
     finally:
         shutil.rmtree(folder)
 
 
-def _kill(rig: Rig, plan: Plan, say: Callable[[str], None]) -> Counter[str]:
-    """SIGKILL so many processes, mostly busy workers."""
+def _kill(rig: Rig, plan: Plan, ledger: Path, say: Callable[[str], None]) -> Counter[str]:
+    """SIGKILL so many processes, mostly busy workers: by turns one after an effect and one before it."""
     dice, kills = random.Random(plan.seed), Counter[str]()
-    while kills.total() < plan.kills:
+    while (turn := kills.total()) < plan.kills:
         time.sleep(dice.uniform(*plan.kill_every))
-        victim = _anybody(rig, dice) if kills.total() % ANY_EVERY == ANY_EVERY - 1 else _busy(rig, plan, dice)
+        anybody = turn % ANY_EVERY == ANY_EVERY - 1
+        victim = _anybody(rig, dice) if anybody else _busy(rig, dice, ledger, after=turn % 2 == 0)
         if victim is None:
             continue
         role = _role(rig, victim)
@@ -157,14 +162,26 @@ def _anybody(rig: Rig, dice: random.Random) -> psutil.Process | None:
     return dice.choice(tree) if len(tree) > 2 else None
 
 
-def _busy(rig: Rig, plan: Plan, dice: random.Random) -> psutil.Process | None:
-    """A worker with much to lose; any one where there is none."""
+def _busy(rig: Rig, dice: random.Random, ledger: Path, *, after: bool) -> psutil.Process:
+    """A worker, stopped in the middle of an attempt after its effect, or before it; any one where no work is left."""
 
-    def found() -> list[psutil.Process]:
-        pids = [pid for (pid,) in rig.sql(BUSY, max(1, plan.slots // 2))] or rig.cluster.worker_pids()
-        return [process for process in rig.cluster.processes() if process.pid in pids]
+    def stopped() -> psutil.Process | None:
+        running, left = dict(rig.sql(BUSY)), rig.sql(UNFINISHED)
+        pids = running if left else rig.cluster.worker_pids()
+        workers = [process for process in rig.cluster.processes() if process.pid in pids]
+        if not workers or not left:
+            return dice.choice(workers) if workers else None
+        # What it is doing can be read once it has stopped.
+        victim = dice.choice(workers)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.suspend()
+            booked = set(booked_in(ledger))
+            if any((attempt in booked) == after for attempt in dict(rig.sql(BUSY)).get(victim.pid, ())):
+                return victim
+            victim.resume()
+        return None
 
-    return dice.choice(wait_until(found, "a worker"))
+    return wait_until(stopped, "a worker in an attempt on that side of its effect")
 
 
 def _role(rig: Rig, victim: psutil.Process) -> str:

@@ -17,7 +17,7 @@ def test_each_effect_happens_once_whoever_is_killed_around_it() -> None:
     say("\n".join(report.lines()))
     assert [str(finding) for finding in report.findings if not finding.held] == []
     assert report.kills.total() == 6
-    # Kills on either side of the effect.
+    # Kills came by turns after an effect and before one.
     assert report.events["reconciled"] > 0
     assert report.events["not_done"] > 0
     # A task under which three processes were killed is taken for their cause, as everywhere.

@@ -22,6 +22,11 @@ def ledger() -> Path:
     return Path(os.environ["DRILL_LEDGER"])
 
 
+def booked_in(ledger: Path) -> list[str]:
+    """Its lines so far, each the ids of task and attempt."""
+    return ledger.read_text().splitlines() if ledger.exists() else []
+
+
 def book(context: Context) -> dict[str, Any]:
     """The effect: durable, and not idempotent."""
     descriptor = os.open(ledger(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -53,8 +58,7 @@ def charge_sync(context: Context) -> dict[str, Any]:
 
 def look(context: UnknownContext) -> Report:
     """The truth is in the ledger."""
-    lines = ledger().read_text().splitlines() if ledger().exists() else []
-    booked = any(line.startswith(f"{context.task_id} ") for line in lines)
+    booked = any(line.startswith(f"{context.task_id} ") for line in booked_in(ledger()))
     return done({"charged": str(context.task_id)}) if booked else not_done
 
 
