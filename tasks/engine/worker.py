@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import os
-import random
 import signal
 import sys
 import time
@@ -19,6 +18,7 @@ from django.db import DatabaseError
 
 from tasks.engine import registry
 from tasks.engine.catalogue import load_catalogue
+from tasks.engine.claimer import Claimer, pause
 from tasks.engine.database import DatabaseThread
 from tasks.engine.identity import Identity
 from tasks.engine.marks import Marks
@@ -26,20 +26,15 @@ from tasks.engine.reconciler import Reconciler
 from tasks.engine.runner import Abort, Runner, unstorable
 from tasks.engine.saver import Saver
 from tasks.engine.slots import Slots
-from tasks.engine.snapshot import Job, Jobs, NamedProvider, Versions, claim_jobs, read_provider
+from tasks.engine.snapshot import NamedProvider, read_provider
 from tasks.engine.wakeup import listen
 from tasks.errors import BUILT_IN
-from tasks.lifecycle import End, strays
 from tasks.llm.provider import Clients
-from tasks.states import Outcome
 
 logger = logging.getLogger(__name__)
-POLL_SECONDS = 1.0
 FEED_SECONDS = 0.5
 CATALOGUE_SECONDS = 5.0
 RETRY_SECONDS = 0.5
-#: Until a claim looks again at limits that another claim held.
-BUSY_SECONDS = 0.05
 #: The last steps have an end, since the sentinel kills what is left 3 s after the drain time: so long for a claim under
 #: way, for attempts to hear that they are stopped, for what was claimed and never started to be handed back.
 STEP_SECONDS = 0.7
@@ -62,17 +57,14 @@ class Worker:
         self.drain_seconds: float = settings.REDRIVE_DRAIN_SECONDS
         self._watchdog = watchdog
         self._stop = asyncio.Event()
-        self._wake = asyncio.Event()
-        self._unsure = False
-        self._backlog = False
-        self._versions = Versions()
         self._database = DatabaseThread("database")
         self._identity = Identity(cluster, settings.REDRIVE_SLOTS, self.lease_seconds)
         self._clients = Clients()
         self._threads = ThreadPoolExecutor(max_workers=settings.REDRIVE_SLOTS, thread_name_prefix="handler")
         self._runner = Runner(self._clients, self._threads, BUILT_IN, self._identity.holds, self._find_provider)
         self._saver = Saver(self._database, lambda end, error: unstorable(end, error, self._runner.catalogue))
-        self._slots = Slots(settings.REDRIVE_SLOTS, self._runner, self._saver, self._freed)
+        self._slots = Slots(settings.REDRIVE_SLOTS, self._runner, self._saver, lambda: self._claimer.freed())
+        self._claimer = Claimer(self._database, self._identity, self._slots, self._saver, self._stop)
         self._reconciler = Reconciler(self._database, self._identity, lambda: self._runner.catalogue)
         self._marks = Marks(self._database, self._identity, self._slots)
 
@@ -86,7 +78,7 @@ class Worker:
             feeding.cancel()
             return
         background = [asyncio.create_task(self._guarded(part)) for part in self._parts()]
-        claiming = asyncio.create_task(self._guarded(self._claim_loop))
+        claiming = asyncio.create_task(self._guarded(self._claimer.run))
         await self._stop.wait()
         self.wake()
         drained = time.monotonic() + self.drain_seconds
@@ -104,7 +96,7 @@ class Worker:
 
     def wake(self) -> None:
         """Look for ready tasks now."""
-        self._wake.set()
+        self._claimer.wake()
 
     def _parts(self) -> list[Callable[[], Coroutine[Any, Any, None]]]:
         parts = [self._saver.run, self._beat_loop, self._marks.run, self._catalogue_loop, self._reconciler.run]
@@ -121,7 +113,7 @@ class Worker:
             except Exception:
                 logger.exception("A part of the worker failed and begins again.")
                 # It may have been between a claim and its start.
-                self._unsure = True
+                self._claimer.unsure = True
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _feed(self) -> None:
@@ -136,7 +128,7 @@ class Worker:
         while not self._stop.is_set():
             if await self._identity.take(registry.names(), registry.reconcilers()):
                 return True
-            await self._pause(RETRY_SECONDS)
+            await pause(self._stop, RETRY_SECONDS)
         return False
 
     async def _beat_loop(self) -> None:
@@ -153,69 +145,7 @@ class Worker:
         await self._register()
         self.wake()
 
-    # --- claiming ------------------------------------------------------------------------------------------------
-
-    async def _claim_loop(self) -> None:
-        while not self._stop.is_set():
-            free, worker_id = self._room(), self._identity.id
-            # A frozen process that wakes must hear from the database before it starts anything.
-            if worker_id is None or free <= 0 or not self._identity.is_fresh:
-                await self._rest()
-                continue
-            claims = await self._claim(worker_id, free)
-            for job in claims.jobs:
-                self._start(job, worker_id)
-            full = len(claims.jobs) == free
-            self._backlog = full or claims.limited
-            if claims.busy:
-                # Not in step with the other claims, or they would meet each time.
-                await self._pause(BUSY_SECONDS * (1 + random.random()))  # noqa: S311 - no secret
-            elif not full:
-                await self._rest()
-
-    def _room(self) -> int:
-        """How many tasks to claim: the free slots, unless what has ended cannot be stored.
-
-        What runs counts, too, as its end may come to wait behind the others.
-        """
-        return min(self._slots.free, 2 * self._slots.count - len(self._saver) - len(self._slots))
-
-    async def _claim(self, worker_id: int, free: int) -> Jobs:
-        try:
-            if self._unsure:
-                await self._hand_back_strays(worker_id)
-            return await self._database.run(claim_jobs, worker_id, free, registry.names(), self._versions)
-        except DatabaseError as error:
-            logger.warning("The claim failed (%s); trying again.", error)
-        except Exception:
-            logger.exception("The claim failed; trying again.")
-        # It may have been committed all the same: what it took is handed back before the next one.
-        self._unsure = True
-        await self._pause(RETRY_SECONDS)
-        return Jobs([])
-
-    async def _hand_back_strays(self, worker_id: int) -> None:
-        known = self._slots.attempts() | self._saver.attempts()
-        for task_id, attempt_id in await self._database.run(strays, worker_id, known):
-            end = End(task_id=task_id, attempt_id=attempt_id, outcome=Outcome.INTERRUPTED, started=False)
-            self._saver.put(worker_id, end)
-        self._unsure = False
-
-    def _start(self, job: Job, worker_id: int) -> None:
-        if self._stop.is_set() or worker_id != self._identity.id or not self._identity.is_fresh:
-            # Asked to stop, frozen, or declared lost, between the claim and here: it is for others to run.
-            self._unsure = True
-            return
-        self._slots.start(job, worker_id)
-
-    def _freed(self) -> None:
-        if self._backlog:
-            self.wake()
-
-    async def _find_provider(self, name: str) -> NamedProvider | None:
-        return await self._database.run(read_provider, name)
-
-    # --- catalogue, waiting ----------------------------------------------------------------------------------------
+    # --- catalogue, providers --------------------------------------------------------------------------------------
 
     async def _catalogue_loop(self) -> None:
         while True:
@@ -225,28 +155,14 @@ class Worker:
                 logger.warning("The catalogue could not be read (%s); the last one is used.", error)
             await asyncio.sleep(CATALOGUE_SECONDS)
 
-    async def _rest(self) -> None:
-        """Wait for a wake-up, at most one polling interval."""
-        try:
-            async with asyncio.timeout(POLL_SECONDS):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
-        self._wake.clear()
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but not past a stop."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stop.wait()
-        except TimeoutError:
-            pass
+    async def _find_provider(self, name: str) -> NamedProvider | None:
+        return await self._database.run(read_provider, name)
 
     # --- leaving ---------------------------------------------------------------------------------------------------
 
     async def _drain(self, deadline: float) -> None:
         """Let attempts end until ``deadline`` (monotonic), then hand the rest back uncounted, and store it all."""
-        if self._unsure:
+        if self._claimer.unsure:
             await self._flush(STEP_SECONDS)
         if len(self._slots):
             logger.info("Draining %d attempts for up to %g s.", len(self._slots), self.drain_seconds)
@@ -264,8 +180,8 @@ class Worker:
         """
         try:
             async with asyncio.timeout(seconds):
-                if self._unsure and self._identity.id is not None:
-                    await self._hand_back_strays(self._identity.id)
+                if self._claimer.unsure and self._identity.id is not None:
+                    await self._claimer.hand_back_strays(self._identity.id)
                 await self._saver.drained()
         except Exception as error:
             why = str(error) or "time is up"
