@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import json
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from tasks.engine.context import Prompt, Question
-from tasks.engine.snapshot import NamedProvider
-from tasks.errors import AnswerMalformed, ConfigurationFault, InputInvalid, ProviderAtRest
+from tasks.engine.others import LOOK_SECONDS, OtherProviders, patience
+from tasks.errors import AnswerMalformed, ConfigurationFault, InputInvalid
 from tasks.lifecycle import Claimed
 from tasks.llm.call import converse
 from tasks.llm.prompt import composed
@@ -27,21 +28,20 @@ if TYPE_CHECKING:
 #: Calls of one attempt, and characters of messages and answers that its trail keeps: all of it is stored with its end.
 MOST_CALLS, MOST_KEPT = 200, 16 * 1024 * 1024
 
-#: Reads a provider by its name, beside the event loop.
-FindProvider = Callable[[str], Awaitable[NamedProvider | None]]
-
 
 class Asker:
-    """Makes the calls of one attempt, one after the other, so that it never takes more of a limit than its one place.
+    """Makes the calls of one attempt, one after the other, so that it takes no more than one place of any limit.
 
     Made in the event loop of the worker; asked there or in any thread.
     """
 
-    def __init__(self, running: Running, clients: Clients, find: FindProvider, is_held: Callable[[], bool]) -> None:
+    def __init__(self, running: Running, clients: Clients, others: OtherProviders, is_held: Callable[[], bool]) -> None:
         """``is_held``: whether this process has the lease of the attempt."""
         self._running = running
         self._clients = clients
-        self._find = find
+        self._others = others
+        #: The providers where it has taken a place, beside that of its kind.
+        self._places: set[str] = set()
         self._is_held = is_held
         self._loop = asyncio.get_running_loop()
         self._turn = asyncio.Lock()
@@ -87,16 +87,16 @@ class Asker:
     def stop(self) -> None:
         """From now on nothing is asked, and what is under way is aborted."""
         self._is_over = True
-        for task in self._others():
+        for task in self._beside():
             task.cancel()
 
     async def close(self) -> None:
         """Stop, and wait until what was under way is in the trail."""
         self.stop()
-        if left := self._others():
+        if left := self._beside():
             await asyncio.wait(left)
 
-    def _others(self) -> set[asyncio.Task[Any]]:
+    def _beside(self) -> set[asyncio.Task[Any]]:
         """What is under way beside the handler itself."""
         return self._open - {self._running.task} if self._open else set()
 
@@ -168,12 +168,29 @@ class Asker:
                     f"The kind {job.kind.name!r} has no provider; give it one, or name one: ctx.llm(…, provider=…)."
                 )
             return job.provider, job.simulated
-        found = await self._find(name)
-        if found is None:
-            raise ConfigurationFault(f"There is no provider {name!r}.")
-        if found.resting:
-            raise ProviderAtRest(found.resting)
+        found = await self._others.find(name)
+        if found.limited and name not in self._places:
+            await self._take_place(name)
+            # A hold or a rest may have come meanwhile.
+            found = await self._others.find(name)
         return found.config, found.simulated
+
+    async def _take_place(self, name: str) -> None:
+        """Kept until the attempt ends, as that of its kind's provider is."""
+        running, said = self._running, False
+
+        async def waits(why: str) -> None:
+            nonlocal said
+            self._refuse_once_over()
+            if not said:
+                said = True
+                running.log.write(f"waits: {why}", {})
+            # Waiting for a place is no stall, until the next look either.
+            running.progress.at = time.monotonic() + 2 * LOOK_SECONDS
+
+        seconds = patience(running.job.kind.timeout_seconds, has_paid=bool(running.calls))
+        await self._others.take_place(running.job.claimed.attempt_id, name, seconds, waits)
+        self._places.add(name)
 
     def _spec(self, question: Question, *, is_own: bool) -> PromptSpec:
         kind = self._running.job.kind

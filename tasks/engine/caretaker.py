@@ -60,6 +60,7 @@ class Caretaker:
             Duty(REALIGN_SECONDS, lambda: bool(lifecycle.realign())),
             Duty(FOLD_SECONDS, lambda: tally.fold() == tally.BATCH),
             Duty(FORGET_SECONDS, lambda: bool(lifecycle.forget_charges())),
+            Duty(FORGET_SECONDS, lambda: bool(lifecycle.clear_places())),
         ]
 
     def run(self) -> None:

@@ -15,9 +15,10 @@ from typing import Any
 
 from tasks import payload_schemas
 from tasks.engine import judge, registry
-from tasks.engine.asking import Asker, FindProvider, marks
+from tasks.engine.asking import Asker, marks
 from tasks.engine.context import Context, Progress
 from tasks.engine.log import Log
+from tasks.engine.others import OtherProviders
 from tasks.engine.snapshot import Job
 from tasks.engine.stall import Stall
 from tasks.engine.threads import call
@@ -89,11 +90,11 @@ class Runner:
         threads: Executor,
         catalogue: Catalogue,
         is_held_by: Callable[[int], bool],
-        find_provider: FindProvider,
+        others: OtherProviders,
     ) -> None:
         """``is_held_by``: whether this process still has the lease of that worker identity."""
         self._clients = clients
-        self._find_provider = find_provider
+        self._others = others
         self._is_held_by = is_held_by
         self._threads = threads
         self.catalogue = catalogue
@@ -150,9 +151,7 @@ class Runner:
         if not self._is_held_by(running.worker_id):
             raise KeptBack
         running.started = True
-        running.asker = asker = Asker(
-            running, self._clients, self._find_provider, lambda: self._is_held_by(running.worker_id)
-        )
+        running.asker = asker = Asker(running, self._clients, self._others, lambda: self._is_held_by(running.worker_id))
         context = _context(running, payload, asker)
         try:
             if found.is_async:

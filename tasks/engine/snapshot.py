@@ -49,12 +49,13 @@ class Job(NamedTuple):
 class NamedProvider:
     """A provider that a handler asks for by its name, as it stands at this moment.
 
-    ``resting``: why nothing may be sent to it now, empty where it may.
+    ``resting``: why nothing may be sent to it now, empty where it may. ``limited``: whether a place must be taken.
     """
 
     config: ProviderConfig
     simulated: bool
     resting: str
+    limited: bool
 
 
 def read_provider(name: str) -> NamedProvider | None:
@@ -64,7 +65,8 @@ def read_provider(name: str) -> NamedProvider | None:
     if row is None:
         return None
     config = ProviderConfig(row.name, row.base_url, row.api_key_env)
-    return NamedProvider(config, row.simulated, _resting(row, row.rest))
+    limits = (row.max_concurrency, row.requests_per_minute, row.tokens_per_minute)
+    return NamedProvider(config, row.simulated, _resting(row, row.rest), any(limits))
 
 
 def _resting(row: Provider, rest: timedelta | None) -> str:

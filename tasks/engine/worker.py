@@ -22,11 +22,11 @@ from tasks.engine.claimer import Claimer, pause
 from tasks.engine.database import DatabaseThread
 from tasks.engine.identity import Identity
 from tasks.engine.marks import Marks
+from tasks.engine.others import OtherProviders
 from tasks.engine.reconciler import Reconciler
 from tasks.engine.runner import Abort, Runner, unstorable
 from tasks.engine.saver import Saver
 from tasks.engine.slots import Slots
-from tasks.engine.snapshot import NamedProvider, read_provider
 from tasks.engine.wakeup import listen
 from tasks.errors import BUILT_IN
 from tasks.llm.provider import Clients
@@ -61,7 +61,8 @@ class Worker:
         self._identity = Identity(cluster, settings.REDRIVE_SLOTS, self.lease_seconds)
         self._clients = Clients()
         self._threads = ThreadPoolExecutor(max_workers=settings.REDRIVE_SLOTS, thread_name_prefix="handler")
-        self._runner = Runner(self._clients, self._threads, BUILT_IN, self._identity.holds, self._find_provider)
+        others = OtherProviders(self._database)
+        self._runner = Runner(self._clients, self._threads, BUILT_IN, self._identity.holds, others)
         self._saver = Saver(self._database, lambda end, error: unstorable(end, error, self._runner.catalogue))
         self._slots = Slots(settings.REDRIVE_SLOTS, self._runner, self._saver, lambda: self._claimer.freed())
         self._claimer = Claimer(self._database, self._identity, self._slots, self._saver, self._stop)
@@ -145,7 +146,7 @@ class Worker:
         await self._register()
         self.wake()
 
-    # --- catalogue, providers --------------------------------------------------------------------------------------
+    # --- catalogue ------------------------------------------------------------------------------------------------
 
     async def _catalogue_loop(self) -> None:
         while True:
@@ -154,9 +155,6 @@ class Worker:
             except DatabaseError as error:
                 logger.warning("The catalogue could not be read (%s); the last one is used.", error)
             await asyncio.sleep(CATALOGUE_SECONDS)
-
-    async def _find_provider(self, name: str) -> NamedProvider | None:
-        return await self._database.run(read_provider, name)
 
     # --- leaving ---------------------------------------------------------------------------------------------------
 

@@ -201,7 +201,7 @@ _CODES = (
         backoff_coefficient=2.0,
         maximum_interval_seconds=300.0,
         action="snooze",
-        title="The provider is on hold or cooling",
+        title="The provider is on hold, cools or has no room",
         user_message=LATER,
         runbook="A handler asked for another provider than its kind's, and nothing may be sent to that one now. The"
         " task is put off without using attempts.",

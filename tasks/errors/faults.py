@@ -92,9 +92,9 @@ class ConfigurationFault(Fault):
 
 
 class ProviderAtRest(Fault):
-    """A handler asked for a provider that is on hold or cooling, so nothing was sent: AI_PROVIDER_HELD, snoozed."""
+    """A handler asked for a provider that is on hold, cools or has no room; nothing was sent: AI_PROVIDER_HELD."""
 
-    text = "the provider is on hold or cooling"
+    text = "the provider is on hold, cools or has no room"
 
 
 class ProviderError(Fault):

@@ -11,6 +11,7 @@ from tasks.lifecycle.limits import forget_charges
 from tasks.lifecycle.log import LogLine, keep_log
 from tasks.lifecycle.moves import note
 from tasks.lifecycle.people import cancel, reprocess, run_now, set_priority
+from tasks.lifecycle.places import Place, clear_places, take_place
 from tasks.lifecycle.reconcile import Answer, Answered, Asked, answer, ask, renew
 from tasks.lifecycle.recorder import recorder, register_recorder, registered_recorders
 from tasks.lifecycle.rescue import has_orphans, mark_lost, rescue
@@ -30,6 +31,7 @@ __all__ = [
     "Fullness",
     "Hold",
     "LogLine",
+    "Place",
     "Saved",
     "SubmitError",
     "Usage",
@@ -38,6 +40,7 @@ __all__ = [
     "cancel",
     "claim",
     "claim_batch",
+    "clear_places",
     "exchange",
     "expire",
     "finish",
@@ -67,4 +70,5 @@ __all__ = [
     "strays",
     "submit",
     "submit_many",
+    "take_place",
 ]

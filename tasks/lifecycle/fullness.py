@@ -8,21 +8,10 @@ from typing import Literal
 
 from django.db import connection
 
-from tasks.lifecycle.limits import Held, limit_of, running_now
+from tasks.lifecycle.limits import LIMITS, Held, limit_of, running_now
 from tasks.models.limit import WINDOW, Limit
 
-READ = """
-WITH limited AS (
-    SELECT 'kind' AS scope, name, concurrency_limit AS concurrency, NULL::int AS requests, NULL::int AS tokens
-    FROM tasks_kind WHERE concurrency_limit IS NOT NULL
-    UNION ALL
-    SELECT 'provider', name, max_concurrency, requests_per_minute, tokens_per_minute FROM tasks_provider
-    WHERE num_nonnulls(max_concurrency, requests_per_minute, tokens_per_minute) > 0
-)
-SELECT limited.scope, limited.name, limited.concurrency, limited.requests, limited.tokens, l.id, l.second,
-       l.requests, l.tokens, l.tokens_each, extract(epoch FROM now())::bigint
-FROM limited LEFT JOIN tasks_limit l ON l.scope = limited.scope AND l.name = limited.name
-"""
+READ = LIMITS.format(waiting="", kinds="true", providers="true", lock="")
 
 # What has ended since the last claim took its charges.
 CHARGES = """
@@ -63,8 +52,8 @@ def fullness() -> Fullness:
         _spend({limit.name: limit for limit in limits if limit.scope == Limit.Scope.PROVIDER}, cursor.fetchall())
     found: dict[str, dict[str, Full]] = {"kind": {}, "provider": {}}
     for limit in limits:
-        if full := _full(limit, running[limit.scope, limit.name]):
-            found[limit.scope][limit.name] = full
+        if used_up := full(limit, running[limit.scope, limit.name]):
+            found[limit.scope][limit.name] = used_up
     return Fullness(found["kind"], found["provider"])
 
 
@@ -74,7 +63,8 @@ def _spend(providers: dict[str, Held], charges: Sequence[tuple[str, int, int, in
             providers[provider].window.spend(second, requests, tokens)
 
 
-def _full(limit: Held, running: int) -> Full | None:
+def full(limit: Held, running: int) -> Full | None:
+    """What of it is used up where ``running`` attempts are under way; None where there is room."""
     if limit.room(running) > 0:
         return None
     if limit.concurrency is not None and running >= limit.concurrency:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,30 +24,44 @@ UNKNOWN_TOKENS_EACH = 1_000.0
 #: How much of each new attempt goes into the average.
 NEWNESS = 0.1
 
-# Only limits that tasks wait behind are locked: a claim that has nothing to take there is in nobody's way. The look
-# into each lane ends with the first ready task.
-LOCK = """
-WITH waiting AS MATERIALIZED (
-    SELECT l.kind_id, l.provider_id FROM tasks_lane l CROSS JOIN LATERAL (
-        SELECT FROM tasks_task t WHERE t.lane_id = l.id AND t.status = 'ready' AND t.parked_at IS NULL LIMIT 1) AS one
-), limited AS MATERIALIZED (
+# What is limited, and what is spent of it: the columns that ``limit_of`` reads. In braces what each reader adds.
+LIMITS = """
+WITH {waiting} limited AS MATERIALIZED (
     SELECT 'kind' AS scope, name, concurrency_limit AS concurrency, NULL::int AS requests, NULL::int AS tokens
-    FROM tasks_kind WHERE concurrency_limit IS NOT NULL AND name IN (SELECT kind_id FROM waiting)
+    FROM tasks_kind WHERE concurrency_limit IS NOT NULL AND {kinds}
     UNION ALL
     SELECT 'provider', name, max_concurrency, requests_per_minute, tokens_per_minute FROM tasks_provider
-    WHERE num_nonnulls(max_concurrency, requests_per_minute, tokens_per_minute) > 0
-      AND name IN (SELECT provider_id FROM waiting)
+    WHERE num_nonnulls(max_concurrency, requests_per_minute, tokens_per_minute) > 0 AND {providers}
 )
 SELECT limited.scope, limited.name, limited.concurrency, limited.requests, limited.tokens, own.id, own.second,
        own.requests, own.tokens, own.tokens_each, extract(epoch FROM clock_timestamp())::bigint
 FROM limited LEFT JOIN LATERAL (
-    SELECT * FROM tasks_limit l WHERE l.scope = limited.scope AND l.name = limited.name FOR UPDATE SKIP LOCKED
+    SELECT * FROM tasks_limit l WHERE l.scope = limited.scope AND l.name = limited.name {lock}
 ) AS own ON true
 """
 
+# Only limits that tasks wait behind are locked: a claim that has nothing to take there is in nobody's way. The look
+# into each lane ends with the first ready task.
+WAITING = """waiting AS MATERIALIZED (
+    SELECT l.kind_id, l.provider_id FROM tasks_lane l CROSS JOIN LATERAL (
+        SELECT FROM tasks_task t WHERE t.lane_id = l.id AND t.status = 'ready' AND t.parked_at IS NULL LIMIT 1) AS one
+),"""
+HELD = "FOR UPDATE SKIP LOCKED"
+LOCK = LIMITS.format(
+    waiting=WAITING,
+    kinds="name IN (SELECT kind_id FROM waiting)",
+    providers="name IN (SELECT provider_id FROM waiting)",
+    lock=HELD,
+)
+LOCK_PROVIDER = LIMITS.format(waiting="", kinds="false", providers="name = %(provider)s", lock=HELD)
+
+# Each running attempt counts for the provider of its lane, and for those where its handler has taken a place.
 RUNNING = """
 SELECT l.kind_id, l.provider_id, count(*) FROM tasks_task t JOIN tasks_lane l ON l.id = t.lane_id
 WHERE t.status = 'running' GROUP BY l.kind_id, l.provider_id
+UNION ALL
+SELECT NULL, p.provider, count(*) FROM tasks_limitplace p JOIN tasks_attempt a ON a.id = p.attempt_id
+WHERE a.outcome = 'running' GROUP BY p.provider
 """
 
 ADD = """
@@ -68,10 +82,12 @@ FROM jsonb_to_recordset(%s::jsonb) AS n(id bigint, second bigint, requests int[]
 WHERE l.id = n.id
 """
 
-# Charges of providers without a rate are of no use to anybody. The claim counted one request of the attempt's provider.
+# Charges of providers without a rate are of no use to anybody. One request is counted already: by the claim for the
+# attempt's provider, and for another with the place that the attempt took there.
 CHARGE = """
 INSERT INTO tasks_limitcharge (provider, at, requests, tokens)
-SELECT c.provider, now(), c.requests - (a.provider_id IS NOT DISTINCT FROM c.provider)::int, c.tokens
+SELECT c.provider, now(), c.requests - (a.provider_id IS NOT DISTINCT FROM c.provider OR EXISTS (
+    SELECT 1 FROM tasks_limitplace t WHERE t.attempt_id = a.id AND t.provider = c.provider))::int, c.tokens
 FROM jsonb_to_recordset(%s::jsonb) AS c(attempt_id bigint, provider text, requests int, tokens bigint)
 JOIN tasks_attempt a ON a.id = c.attempt_id
 JOIN tasks_provider p ON p.name = c.provider
@@ -174,9 +190,9 @@ def _columns(window: Window) -> dict[str, Any]:
     return {name: getattr(window, name) for name in Window.__slots__}
 
 
-def rooms() -> Rooms:
-    """Lock the limits that tasks wait behind, and count. Must run in the transaction of the claim."""
-    rows = prepared.rows(LOCK)
+def rooms(statement: str = LOCK, params: Mapping[str, Any] | None = None) -> Rooms:
+    """Lock the limits that tasks wait behind, or those of ``statement``, and count. Must run in a transaction."""
+    rows = prepared.rows(statement, params)
     if not rows:
         return Rooms()
     leave_no_locks_behind()
@@ -231,7 +247,7 @@ def running_now() -> Counter[tuple[str, str]]:
     with connection.cursor() as cursor:
         cursor.execute(RUNNING)
         for kind, provider, count in cursor.fetchall():
-            counts["kind", kind] += count
+            counts["kind", kind or ""] += count
             counts["provider", provider or ""] += count
     return counts
 

@@ -4,7 +4,7 @@ from tasks.models.api_key import ApiKey
 from tasks.models.attempt import Attempt, ModelCall
 from tasks.models.catalogue import ErrorCode, ErrorRule
 from tasks.models.kind import Kind, Lane, PromptVersion
-from tasks.models.limit import Limit, LimitCharge
+from tasks.models.limit import Limit, LimitCharge, LimitPlace
 from tasks.models.log import AttemptLog
 from tasks.models.people import OperatorAction, OperatorProfile, SignInTries
 from tasks.models.provider import Provider
@@ -23,6 +23,7 @@ __all__ = [
     "Lane",
     "Limit",
     "LimitCharge",
+    "LimitPlace",
     "ModelCall",
     "OperatorAction",
     "OperatorProfile",

@@ -42,6 +42,20 @@ class Limit(models.Model):
         return f"{self.scope} {self.name}"
 
 
+class LimitPlace(models.Model):
+    """A running attempt that has taken a place at a limited provider which is not that of its kind."""
+
+    id = models.BigAutoField(primary_key=True)
+    attempt_id = models.BigIntegerField()
+    provider = models.CharField(max_length=100)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("attempt_id", "provider"), name="limit_place_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.attempt_id} {self.provider}"
+
+
 class LimitCharge(models.Model):
     """What an attempt spent at a limited provider beyond the request that its claim counted; the next claim adds it.
 

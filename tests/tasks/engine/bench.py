@@ -13,11 +13,11 @@ import psycopg
 
 from tasks import lifecycle
 from tasks.engine import lease, registry
-from tasks.engine.asking import FindProvider
 from tasks.engine.catalogue import load_catalogue
 from tasks.engine.database import DatabaseThread
+from tasks.engine.others import OtherProviders
 from tasks.engine.runner import Runner, Running
-from tasks.engine.snapshot import Job, Versions, claim_jobs, read_provider
+from tasks.engine.snapshot import Job, Versions, claim_jobs
 from tasks.errors import BUILT_IN, Catalogue
 from tasks.lifecycle import End
 from tasks.llm.provider import Clients
@@ -59,7 +59,7 @@ async def run(
     clients, database = Clients(), DatabaseThread("bench")
     with ThreadPoolExecutor(2) as threads:
         running = Running(job, worker)
-        runner = Runner(clients, threads, catalogue, lambda worker_id: held, finder(database))
+        runner = Runner(clients, threads, catalogue, lambda worker_id: held, OtherProviders(database))
         running.task = asyncio.create_task(runner.run(running))
         if meddle:
             await meddle(running)
@@ -67,11 +67,6 @@ async def run(
     await clients.aclose()
     await database.close()
     return end
-
-
-def finder(database: DatabaseThread) -> FindProvider:
-    """Reads providers over a connection of its own, which sees what is committed."""
-    return lambda name: database.run(read_provider, name)
 
 
 @contextmanager

@@ -13,9 +13,11 @@ import pytest
 
 from deadletters.models import DeadLetter
 from tasks import lifecycle
-from tasks.engine import asking, registry
+from tasks.engine import asking, others, registry
 from tasks.engine.context import Context
+from tasks.engine.database import DatabaseThread
 from tasks.engine.runner import Abort, Running
+from tasks.engine.snapshot import Job
 from tasks.errors import AnswerMalformed
 from tasks.models import Kind, ModelCall, Provider
 from tests.chat import chat, chunk, error, no_response, stream
@@ -468,6 +470,52 @@ def test_one_that_cools_is_waited_for(other: ScriptedProvider, handled: Handled)
     done = bench.attempt(handled(ask_other))
     assert (done.outcome, done.error_code) == ("snoozed", "AI_PROVIDER_HELD")
     assert 30 < done.decision["delay_seconds"] <= 45
+    assert other.requests == []
+
+
+async def ask_other_twice(context: Context) -> Any:
+    await ask_other(context)
+    return await ask_other(context)
+
+
+def test_another_provider_sees_no_more_at_once_than_it_may(other: ScriptedProvider, handled: Handled) -> None:
+    """And no more requests a minute, whoever makes them."""
+    other.script(lambda request, n: chat(request, "slow", pause=0.02))
+    Provider.objects.filter(name="other").update(max_concurrency=1, requests_per_minute=6)
+    worker, jobs = bench.claim(handled(ask_other_twice), [None] * 3)
+
+    async def together() -> list[lifecycle.End]:
+        # Each end is stored at once, as it is in a worker.
+        return await asyncio.gather(*(run_and_store(worker, job) for job in jobs))
+
+    ends = asyncio.run(together())
+    assert [end.outcome for end in ends] == ["succeeded"] * 3
+    spans = sorted((request.at, request.answered_at or 0.0) for request in other.requests)
+    assert len(spans) == 6
+    assert all(later[0] >= earlier[1] for earlier, later in pairwise(spans))
+    assert lifecycle.fullness().providers == {"other": lifecycle.Full("requests", 6, 6)}
+
+
+async def run_and_store(worker: int, job: Job) -> lifecycle.End:
+    end = await bench.run(job, worker)
+    database = DatabaseThread("ends")
+    await database.run(lifecycle.finish, worker, [end])
+    await database.close()
+    return end
+
+
+def test_where_it_has_no_room_the_attempt_waits_and_is_put_off(
+    other: ScriptedProvider, handled: Handled, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without using an attempt, and without taking the wait for a stall."""
+    monkeypatch.setattr(others, "WAIT_SECONDS", 0.6)
+    Provider.objects.filter(name="other").update(max_concurrency=1)
+    world.prompt_kind(provider=Provider.objects.get(name="other"))
+    world.claimed(Kind.objects.get(name="ticket.triage"), world.worker())
+    done = bench.attempt(handled(ask_other, stall_seconds=0.5))
+    assert (done.outcome, done.error_code, done.counted) == ("snoozed", "AI_PROVIDER_HELD", False)
+    assert "the provider 'other' has no room: 1 of at most 1 tasks are under way there" in done.last_error
+    assert caplog.text.count("waits: the provider 'other' has no room") == 1, "told once, however often it looks"
     assert other.requests == []
 
 

@@ -16,6 +16,7 @@ from tasks import lifecycle
 from tasks.engine import registry
 from tasks.engine.context import Context
 from tasks.engine.database import DatabaseThread
+from tasks.engine.others import OtherProviders
 from tasks.engine.runner import Abort, Runner, unstorable
 from tasks.engine.saver import Saver
 from tasks.engine.slots import Slots
@@ -58,7 +59,7 @@ def in_slots(kind: Kind, act: Act, catalogue: Catalogue = BUILT_IN) -> Attempt:
         saver = Saver(database, lambda end, error: unstorable(end, error, BUILT_IN))
         saving = asyncio.create_task(saver.run())
         with ThreadPoolExecutor(1) as threads:
-            runner = Runner(Clients(), threads, catalogue, lambda worker_id: True, bench.finder(database))
+            runner = Runner(Clients(), threads, catalogue, lambda worker_id: True, OtherProviders(database))
             slots = Slots(1, runner, saver, freed.set)
             slots.start(job, worker)
             assert (slots.free, slots.attempts()) == (0, {job.claimed.attempt_id})

@@ -1,0 +1,69 @@
+"""The places that running attempts have taken at limited providers which their handlers named (``ctx.llm``).
+
+As with the provider of its kind, an attempt takes one place at its first call there and keeps it until it ends. What an
+ended attempt had counts no more; its row is cleared away later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+
+from tasks.lifecycle.fullness import Full, full
+from tasks.lifecycle.limits import LOCK_PROVIDER, rooms, running_now
+from tasks.models.limit import Limit, LimitPlace
+
+#: Of ended attempts, cleared away with each that is taken.
+CLEARED = 100
+
+TAKE = """
+INSERT INTO tasks_limitplace (attempt_id, provider)
+SELECT id, %s FROM tasks_attempt WHERE id = %s AND outcome = 'running' ON CONFLICT DO NOTHING
+"""
+CLEAR = """
+DELETE FROM tasks_limitplace WHERE id IN (
+    SELECT p.id FROM tasks_limitplace p
+    WHERE NOT EXISTS (SELECT 1 FROM tasks_attempt a WHERE a.id = p.attempt_id AND a.outcome = 'running')
+    LIMIT %s FOR UPDATE SKIP LOCKED)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whether it was taken; if not, what is used up there, or None where others hold the limit just now."""
+
+    taken: bool
+    full: Full | None = None
+
+
+def take_place(attempt_id: int, provider: str) -> Place:
+    """Take a place at this provider for an attempt, and count one request, once; its claim has not. Waits for nobody.
+
+    At one without limits, and where there is none of that name, every place is free.
+    """
+    with transaction.atomic():
+        found = rooms(LOCK_PROVIDER, {"provider": provider})
+        if found.busy:
+            return Place(taken=False)
+        for limit in found.held:
+            clear_places(CLEARED)
+            if not found.providers[provider] and not _has_place(attempt_id, provider):
+                return Place(taken=False, full=full(limit, running_now()[Limit.Scope.PROVIDER, provider]))
+            with connection.cursor() as cursor:
+                cursor.execute(TAKE, [provider, attempt_id])
+                if cursor.rowcount:
+                    found.take([("", provider)])
+    return Place(taken=True)
+
+
+def _has_place(attempt_id: int, provider: str) -> bool:
+    """It may have taken one and never heard of it."""
+    return LimitPlace.objects.filter(attempt_id=attempt_id, provider=provider).exists()
+
+
+def clear_places(most: int = 10_000) -> int:
+    """Delete places of attempts that have ended; how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(CLEAR, [most])
+        return int(cursor.rowcount)
