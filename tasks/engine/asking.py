@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import json
+import logging
 import time
 from collections.abc import Callable
 from functools import lru_cache
@@ -25,6 +26,9 @@ from tasks.llm.text import whole
 if TYPE_CHECKING:
     from tasks.engine.runner import Running
 
+logger = logging.getLogger(__name__)
+#: How long an attempt that is over waits for calls that it has stopped. Less than a drain gives it.
+CLOSE_SECONDS = 0.5
 #: Calls of one attempt, and characters of messages and answers that its trail keeps: all of it is stored with its end.
 MOST_CALLS, MOST_KEPT = 200, 16 * 1024 * 1024
 
@@ -45,7 +49,8 @@ class Asker:
         self._is_held = is_held
         self._loop = asyncio.get_running_loop()
         self._turn = asyncio.Lock()
-        self._open: set[asyncio.Task[Any]] = set()
+        #: The calls under way, each by the task that makes it; done once it is in the trail.
+        self._open: dict[asyncio.Task[Any], asyncio.Future[None]] = {}
         self._is_over = False
         #: Pieces of answers so far.
         self._pieces = 0
@@ -91,14 +96,21 @@ class Asker:
             task.cancel()
 
     async def close(self) -> None:
-        """Stop, and wait until what was under way is in the trail."""
+        """Stop, and wait until what was under way is in the trail, for ``CLOSE_SECONDS`` at the most.
+
+        Not until its tasks have ended: one that a handler left behind may take no notice.
+        """
+        left = [self._open[task] for task in self._beside()]
         self.stop()
-        if left := self._beside():
-            await asyncio.wait(left)
+        if left:
+            _, open_still = await asyncio.wait(left, timeout=CLOSE_SECONDS)
+            if open_still:
+                attempt_id = self._running.job.claimed.attempt_id
+                logger.warning("Calls of attempt %d do not stop: %d are not in its trail.", attempt_id, len(open_still))
 
     def _beside(self) -> set[asyncio.Task[Any]]:
-        """What is under way beside the handler itself."""
-        return self._open - {self._running.task} if self._open else set()
+        """The tasks that have a call under way, beside the handler itself."""
+        return self._open.keys() - {self._running.task} if self._open else set()
 
     def _hand_over(self, question: Question) -> concurrent.futures.Future[Any]:
         return asyncio.run_coroutine_threadsafe(self._ask(question), self._loop)
@@ -106,7 +118,7 @@ class Asker:
     async def _ask(self, question: Question) -> Any:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - we run in one
-        self._open.add(task)
+        self._open[task] = done = self._loop.create_future()
         try:
             async with self._turn:
                 # What is refused is refused after a turn of the loop: a handler that asks again and again whatever it
@@ -115,7 +127,8 @@ class Asker:
                 self._refuse_once_over()
                 return await self._call(question)
         finally:
-            self._open.discard(task)
+            del self._open[task]
+            done.set_result(None)
 
     def _may_send(self) -> bool:
         return not (self._is_over or self._running.is_stopped) and self._is_held()

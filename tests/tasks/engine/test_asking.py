@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -408,6 +409,34 @@ def test_what_a_handler_leaves_behind_ends_with_it(handled: Handled, provider: S
     provider.requests[0].wait_closed()
     assert [(number, fault) for number, _, fault in calls()] == [(1, "CancelledError")]
     assert len(provider.requests) == 1
+
+
+def test_a_task_left_behind_that_takes_no_notice_keeps_no_end_waiting(
+    handled: Handled, provider: ScriptedProvider
+) -> None:
+    provider.replies(ENDLESS)
+    kept: list[Any] = []
+    over = asyncio.Event()
+
+    async def deaf_to_the_end(context: Context) -> None:
+        with suppress(asyncio.CancelledError):
+            await context.llm("left behind")
+        while not over.is_set():
+            with suppress(asyncio.CancelledError):
+                await over.wait()
+
+    async def handler(context: Context) -> str:
+        kept.append(asyncio.create_task(deaf_to_the_end(context)))
+        await asyncio.to_thread(provider.wait_for, 1)
+        return "done"
+
+    async def release_it_afterwards(running: Running) -> None:
+        assert running.task is not None
+        running.task.add_done_callback(lambda task: over.set())
+
+    done = bench.attempt(handled(handler, timeout_seconds=5), meddle=release_it_afterwards)
+    assert (done.outcome, done.task.result) == ("succeeded", "done")
+    assert [(number, fault) for number, _, fault in calls()] == [(1, "CancelledError")]
 
 
 def test_a_process_that_lost_its_lease_sends_nothing(handled: Handled, provider: ScriptedProvider) -> None:
