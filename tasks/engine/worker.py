@@ -19,6 +19,7 @@ from django.db import DatabaseError
 from tasks.engine import registry
 from tasks.engine.catalogue import load_catalogue
 from tasks.engine.claimer import Claimer, pause
+from tasks.engine.contained import run_contained
 from tasks.engine.database import DatabaseThread
 from tasks.engine.identity import Identity
 from tasks.engine.marks import Marks
@@ -203,7 +204,7 @@ def worker_process(timer: Watchdog, cluster: str) -> None:
     gc.freeze()
     # Hundreds of attempts begin and end at a time, and hardly one leaves a cycle behind.
     gc.set_threshold(10_000, 10, 10)
-    asyncio.run(_main(timer, cluster))
+    run_contained(_main(timer, cluster))
 
 
 async def _main(timer: Watchdog, cluster: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -162,3 +163,17 @@ def is_glued(context: UnknownContext) -> Report:
         time.sleep(3600)
     glued = done({"glued": context.attempt_id, "ended": context.process_ended})
     return {"not_done": not_done, "still_unknown": still_unknown}.get(truth, glued)
+
+
+@handler("workshop.quit")
+async def quit_in_a_task(context: Context) -> str:
+    """Starts a task that calls sys.exit(), and waits for it or not."""
+
+    async def leave() -> None:
+        sys.exit("I have had enough")
+
+    leaving = asyncio.create_task(leave())
+    await asyncio.sleep(0.05)
+    if context.payload["awaited"]:
+        await leaving
+    return "stayed"
