@@ -41,6 +41,7 @@ class Claimer:
         self._stop = stop
         self._wake = asyncio.Event()
         self._backlog = False
+        self._count_first = False
         self._versions = Versions()
 
     async def run(self) -> None:
@@ -55,7 +56,7 @@ class Claimer:
             for job in claims.jobs:
                 self._start(job, worker_id)
             full = len(claims.jobs) == free
-            self._backlog = full or claims.limited
+            self._backlog, self._count_first = full or claims.limited, claims.counted
             if claims.busy:
                 # Not in step with the other claims, or they would meet each time.
                 await pause(self._stop, BUSY_SECONDS * (1 + random.random()))  # noqa: S311 - no secret
@@ -90,7 +91,9 @@ class Claimer:
         try:
             if self.unsure:
                 await self.hand_back_strays(worker_id)
-            return await self._database.run(claim_jobs, worker_id, free, registry.names(), self._versions)
+            return await self._database.run(
+                claim_jobs, worker_id, free, registry.names(), self._versions, count_first=self._count_first
+            )
         except DatabaseError as error:
             logger.warning("The claim failed (%s); trying again.", error)
         except Exception:

@@ -92,21 +92,25 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """What a claim gave to run; ``limited`` and ``busy`` as ``lifecycle.Batch`` has them."""
+    """What a claim gave to run; ``limited``, ``busy`` and ``counted`` as ``lifecycle.Batch`` has them."""
 
     jobs: list[Job]
     limited: bool = False
     busy: bool = False
+    counted: bool = False
 
 
-def claim_jobs(worker_id: int, count: int, handlers: Collection[str], versions: Versions) -> Jobs:
+def claim_jobs(
+    worker_id: int, count: int, handlers: Collection[str], versions: Versions, *, count_first: bool = False
+) -> Jobs:
     """Claim tasks with what they run by; one more read, if at all, for prompts not seen before, which never change."""
-    batch = claim_batch(worker_id, count, sorted(handlers))
+    batch = claim_batch(worker_id, count, sorted(handlers), count_first=count_first)
     received = time.monotonic()
     prompts = versions.get({row.prompt_version_id for row in batch.tasks if row.prompt_version_id})
     # One for each kind of the batch: its tasks share it.
     parts = {row.kind: _parts(row, prompts) for row in batch.tasks}
-    return Jobs([Job(row, *parts[row.kind], received) for row in batch.tasks], batch.limited, batch.busy)
+    jobs = [Job(row, *parts[row.kind], received) for row in batch.tasks]
+    return Jobs(jobs, batch.limited, batch.busy, batch.counted)
 
 
 def _parts(

@@ -60,13 +60,19 @@ ENDPOINT_COLUMNS = ", ".join(f"'{field.name}', p.{field.name}" for field in fiel
 # the same moment find enough left; then just those taken are locked, one after the other until there are enough.
 # There the status is asked in a form that no partial index answers: where statistics are old, the planner takes
 # ``task_ready`` for tiny and would walk all of it once for each task seen.
+# A lane behind a limit has only the room that was counted for it, or none: a limit, or a task behind it, may be newer
+# than the count. And nothing at all is taken where nobody has counted yet and tasks wait behind limits: they may be the
+# more urgent ones.
 # A suspect, under which two processes died, is taken by itself, by a process that runs none, once it ``MAY_RUN``.
 # What a task runs by is read here and not by a second statement: an operator who changes address and prompt together
 # would have the new address called with the old prompt.
 CLAIM = """
 WITH open_lane AS MATERIALIZED (
-    SELECT l.id, l.kind_id, l.provider_id, (%(kind_rooms)s::jsonb ->> l.kind_id)::int AS kind_room,
-        (%(provider_rooms)s::jsonb ->> l.provider_id)::int AS provider_room,
+    SELECT l.id, l.kind_id, l.provider_id,
+        CASE WHEN k.concurrency_limit IS NOT NULL
+            THEN coalesce((%(kind_rooms)s::jsonb ->> l.kind_id)::int, 0) END AS kind_room,
+        CASE WHEN num_nonnulls(p.max_concurrency, p.requests_per_minute, p.tokens_per_minute) > 0
+            THEN coalesce((%(provider_rooms)s::jsonb ->> l.provider_id)::int, 0) END AS provider_room,
         CASE WHEN k.handler = '' THEN k.prompt_version_id END AS prompt_version_id
     FROM tasks_lane l
     JOIN tasks_kind k ON k.name = l.kind_id
@@ -74,8 +80,14 @@ WITH open_lane AS MATERIALIZED (
     WHERE l.provider_id IS NOT DISTINCT FROM k.provider_id
       AND k.paused_at IS NULL AND (k.handler = '' OR k.handler = ANY(%(handlers)s))
       AND p.held_at IS NULL AND (p.cooling_until IS NULL OR p.cooling_until <= now())
+), uncounted AS MATERIALIZED (
+    SELECT FROM open_lane l
+    WHERE NOT %(counted)s AND num_nonnulls(l.kind_room, l.provider_room) > 0 AND EXISTS (
+        SELECT FROM tasks_task t WHERE t.lane_id = l.id AND t.status = 'ready' AND t.parked_at IS NULL)
+    LIMIT 1
 ), roomy AS MATERIALIZED (
-    SELECT * FROM open_lane WHERE coalesce(least(kind_room, provider_room), 1) > 0
+    SELECT * FROM open_lane
+    WHERE coalesce(least(kind_room, provider_room), 1) > 0 AND NOT EXISTS (SELECT FROM uncounted)
 ), first AS MATERIALIZED (
     SELECT next.*, roomy.kind_id, roomy.provider_id, roomy.prompt_version_id, kind_room, provider_room
     FROM roomy CROSS JOIN LATERAL (
@@ -104,19 +116,26 @@ WITH open_lane AS MATERIALIZED (
         FOR NO KEY UPDATE OF t SKIP LOCKED
     ) AS taken
     LIMIT %(count)s
-), just_lost AS MATERIALIZED (%(just_lost)s), suspect AS MATERIALIZED (
-    SELECT next.*, roomy.kind_id, roomy.provider_id, roomy.prompt_version_id, kind_room, provider_room
+), just_lost AS MATERIALIZED (%(just_lost)s), waiting_suspect AS MATERIALIZED (
+    SELECT s.id, s.priority, s.run_after, roomy.kind_id, roomy.provider_id, roomy.prompt_version_id, kind_room,
+        provider_room
     FROM roomy CROSS JOIN LATERAL (
-        SELECT s.id, s.cycle, s.priority, s.run_after FROM tasks_task s
+        -- OFFSET 0 keeps the order out: for that, the planner would walk all of the lane in ``task_ready``.
+        SELECT * FROM tasks_task s
         WHERE s.lane_id = roomy.id AND s.status = 'ready' AND s.parked_at IS NULL AND s.rescues >= 2
-          AND (s.expires_at IS NULL OR s.expires_at > now())
-          AND %(may_run)s
-        ORDER BY s.priority DESC, s.run_after, s.id
-        LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
-    ) AS next
-    WHERE NOT EXISTS (
-        SELECT 1 FROM tasks_task o WHERE o.worker_id = %(worker)s AND o.status = 'running' AND o.rescues >= 2)
-    ORDER BY next.priority DESC, next.run_after, next.id
+          AND (s.expires_at IS NULL OR s.expires_at > now()) AND NOT EXISTS (
+            SELECT 1 FROM tasks_task o WHERE o.worker_id = %(worker)s AND o.status = 'running' AND o.rescues >= 2)
+        OFFSET 0
+    ) AS s
+    WHERE %(may_run)s
+    ORDER BY s.priority DESC, s.run_after, s.id
+), suspect AS MATERIALIZED (
+    SELECT taken.*, next.priority, next.run_after, kind_id, provider_id, prompt_version_id, kind_room, provider_room
+    FROM waiting_suspect AS next CROSS JOIN LATERAL (
+        SELECT t.id, t.cycle FROM tasks_task t
+        WHERE t.id = next.id AND t.status || '' = 'ready' AND t.parked_at IS NULL
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+    ) AS taken
     LIMIT 1
 ), candidate AS MATERIALIZED (
     SELECT * FROM (
@@ -152,12 +171,13 @@ SELECT id, attempt_id, kind_id, cycle, payload::text, failures, snoozes, elapsed
     prompt_version_id, session_id, user_id, trace_id, tags,
     -- once, not with each task
     CASE WHEN row_number() OVER () = 1 THEN (
-        SELECT json_build_object('now', extract(epoch FROM now())::float8, 'kinds', json_object_agg(k.name,
+        SELECT json_build_object('now', extract(epoch FROM now())::float8,
+            'uncounted', EXISTS (SELECT FROM uncounted), 'kinds', json_object_agg(k.name,
             json_build_array(json_build_object(%(kind_columns)s),
                              CASE WHEN p.name IS NOT NULL THEN json_build_object(%(endpoint_columns)s) END)))
         FROM tasks_kind k LEFT JOIN tasks_provider p ON p.name = k.provider_id
         WHERE k.name IN (SELECT kind_id FROM moved))::text END
-FROM moved
+FROM (VALUES (1)) AS always LEFT JOIN moved ON true
 ORDER BY priority DESC, run_after, id
 """
 CLAIM = (
@@ -202,7 +222,6 @@ class Claimed(NamedTuple):
 FIELDS, KIND = Claimed._fields.index("claimed_at"), Claimed._fields.index("kind")
 FLOATS = {field.name for field in fields(KindSettings) if "float" in str(field.type)}
 
-NO_LIMITS = limits.Rooms()
 #: How many more tasks a claim looks at than it takes: so many claims at once still find their share. Claims of very
 #: many are few at once, and looking costs, too.
 LOOK_AHEAD, LOOK_AHEAD_OF_MANY, MANY = 8, 3, 100
@@ -210,18 +229,25 @@ LOOK_AHEAD, LOOK_AHEAD_OF_MANY, MANY = 8, 3, 100
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one claim took. ``limited``: a limit keeps more back until something ends; ``busy``: look again soon."""
+    """What one claim took. ``limited``: a limit keeps more back until something ends; ``busy``: look again soon.
+
+    ``counted``: tasks waited behind limits, so the next claim had better count at once.
+    """
 
     tasks: list[Claimed]
     limited: bool = False
     busy: bool = False
+    counted: bool = False
 
 
-def parameters(worker_id: int, count: int, handlers: Sequence[str], rooms: limits.Rooms = NO_LIMITS) -> dict[str, Any]:
-    """What ``CLAIM`` is asked with."""
+def parameters(
+    worker_id: int, count: int, handlers: Sequence[str], rooms: limits.Rooms | None = None
+) -> dict[str, Any]:
+    """What ``CLAIM`` is asked with. ``rooms``: None where the room behind limits was not counted."""
     return {
-        "kind_rooms": json.dumps(rooms.kinds),
-        "provider_rooms": json.dumps(rooms.providers),
+        "counted": rooms is not None,
+        "kind_rooms": json.dumps(rooms.kinds if rooms else {}),
+        "provider_rooms": json.dumps(rooms.providers if rooms else {}),
         "worker": worker_id,
         "count": count,
         "seen": count * (LOOK_AHEAD if count < MANY else LOOK_AHEAD_OF_MANY),
@@ -236,28 +262,39 @@ def claim(worker_id: int, count: int, handlers: Sequence[str]) -> list[Claimed]:
     return claim_batch(worker_id, count, handlers).tasks
 
 
-def claim_batch(worker_id: int, count: int, handlers: Sequence[str]) -> Batch:
+def claim_batch(worker_id: int, count: int, handlers: Sequence[str], *, count_first: bool = False) -> Batch:
     """Claim up to ``count`` ready tasks for this worker process, highest priority first, then longest due.
 
     No more than the limits of kinds and providers leave room for. ``handlers``: the handler names that the process
-    knows; prompt kinds need none. A worker that is marked lost or stopped gets nothing.
+    knows; prompt kinds need none. A worker that is marked lost or stopped gets nothing. ``count_first``: tasks probably
+    wait behind limits, as the last batch told; that spares a statement and changes nothing else.
     """
+    # A statement by itself: a process that is frozen here leaves no transaction open that keeps tasks from the others.
+    tasks = None if count_first else _take(worker_id, count, handlers)
+    return _claim_behind_limits(worker_id, count, handlers) if tasks is None else Batch(tasks)
+
+
+def _claim_behind_limits(worker_id: int, count: int, handlers: Sequence[str]) -> Batch:
     with transaction.atomic():
         rooms = limits.rooms()
         if rooms.kinds or rooms.providers:
-            tasks = _take(worker_id, count, handlers, rooms)
-            return Batch(tasks, rooms.take((task.kind, task.provider) for task in tasks), rooms.busy)
-    # A statement by itself: a process that is frozen here leaves no transaction open that keeps tasks from the others.
-    return Batch(_take(worker_id, count, handlers, NO_LIMITS))
+            tasks = _take(worker_id, count, handlers, rooms) or []
+            limited = rooms.take((task.kind, task.provider) for task in tasks)
+            return Batch(tasks, limited, rooms.busy, counted=True)
+    # Nothing waits there, or no longer; again a statement by itself.
+    return Batch(_take(worker_id, count, handlers, rooms) or [])
 
 
-def _take(worker_id: int, count: int, handlers: Sequence[str], rooms: limits.Rooms) -> list[Claimed]:
+def _take(
+    worker_id: int, count: int, handlers: Sequence[str], rooms: limits.Rooms | None = None
+) -> list[Claimed] | None:
+    """None: nothing was taken, since there are limits to count first."""
     rows = prepared.rows(CLAIM, parameters(worker_id, count, handlers, rooms))
-    if not rows:
-        return []
     told = json.loads(next(row[-1] for row in rows if row[-1]))
-    setups = {kind: _setup(*parts) for kind, parts in told["kinds"].items()}
-    return [Claimed._make((*row[:FIELDS], told["now"], setups[row[KIND]])) for row in rows]
+    if told["uncounted"]:
+        return None
+    setups = {kind: _setup(*parts) for kind, parts in (told["kinds"] or {}).items()}
+    return [Claimed._make((*row[:FIELDS], told["now"], setups[row[KIND]])) for row in rows if row[0]]
 
 
 def _setup(settings: dict[str, Any], endpoint: dict[str, Any] | None) -> Setup:

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 
 from tasks import lifecycle
 from tasks.lifecycle import Batch, Claimed, End, Usage, limits
@@ -27,14 +28,6 @@ def ready(kind: str, count: int, **options: Any) -> None:
 def claim(count: int = 50, by: int | None = None) -> Batch:
     """A claim by this worker, or a new one."""
     return lifecycle.claim_batch(by or world.worker(), count, ["refund"])
-
-
-def call(provider: str = "p", tokens: int = 0) -> dict[str, Any]:
-    return {
-        **{"seq": 1, "provider_name": provider, "model": "m", "messages": [], "answer": "", "finish_reason": "stop"},
-        **{"input_tokens": tokens, "output_tokens": 0, "cost": None, "provider_request_id": "", "http_status": 200},
-        **{"error": "", "mended": [], "tool_calls": [], "duration_ms": 1, "started_at": "2026-01-01T00:00:00Z"},
-    }
 
 
 def end(worker: int, tasks: list[Claimed], *calls: dict[str, Any]) -> None:
@@ -115,7 +108,7 @@ def test_requests_a_minute() -> None:
     worker = world.worker()
     batch = claim(by=worker)
     assert len(batch.tasks) == 5
-    end(worker, batch.tasks, call())
+    end(worker, batch.tasks, world.a_call())
     assert claim(by=worker).tasks == []
     # half a minute later nothing has left the window, after a minute all has
     Limit.objects.update(second=limits_second() - 30)
@@ -135,7 +128,7 @@ def test_a_repair_counts_as_a_request() -> None:
     ready("ticket.triage", 20)
     worker = world.worker()
     (task,) = claim(1, by=worker).tasks
-    end(worker, [task], call(), call(), call())
+    end(worker, [task], world.a_call(), world.a_call(), world.a_call())
     assert len(claim(by=worker).tasks) == 2
 
 
@@ -148,11 +141,11 @@ def test_tokens_a_minute() -> None:
     worker = world.worker()
     first = claim(by=worker).tasks
     assert len(first) == 1
-    end(worker, first, call(tokens=200))
+    end(worker, first, world.a_call(tokens=200))
     second = claim(by=worker).tasks
     assert len(second) == 4
     assert claim(by=worker).tasks == []
-    end(worker, second, call(tokens=200))
+    end(worker, second, world.a_call(tokens=200))
     assert claim(by=worker).tasks == []
 
 
@@ -163,7 +156,7 @@ def test_a_limit_below_one_attempt_lets_one_through() -> None:
     ready("ticket.triage", 3)
     worker = world.worker()
     tasks = claim(by=worker).tasks
-    end(worker, tasks, call(tokens=5_000))
+    end(worker, tasks, world.a_call(tokens=5_000))
     assert len(tasks) == 1 and claim(by=worker).tasks == []
     Limit.objects.update(second=limits_second() - WINDOW)
     assert len(claim(by=worker).tasks) == 1
@@ -174,7 +167,7 @@ def test_a_provider_without_a_rate_is_charged_nothing() -> None:
     world.prompt_kind()
     ready("ticket.triage", 1)
     worker = world.worker()
-    end(worker, claim(by=worker).tasks, call(tokens=9))
+    end(worker, claim(by=worker).tasks, world.a_call(tokens=9))
     assert not LimitCharge.objects.exists() and not Limit.objects.exists()
 
 
@@ -185,7 +178,7 @@ def test_a_call_of_another_provider_is_charged_there() -> None:
     world.handler_kind()
     ready("refund.execute", 1)
     worker = world.worker()
-    end(worker, claim(by=worker).tasks, call(tokens=7), call(tokens=1))
+    end(worker, claim(by=worker).tasks, world.a_call(tokens=7), world.a_call(tokens=1))
     assert list(LimitCharge.objects.values_list("provider", "requests", "tokens")) == [("p", 2, 8)]
 
 
@@ -215,13 +208,14 @@ def test_a_limit_in_other_hands_is_closed_and_the_rest_is_open(second_connection
 
 @pytest.mark.django_db(transaction=True)
 def test_claims_at_once_never_exceed_a_limit() -> None:
-    """Eight threads, each with a connection of its own, claim and end as fast as they can."""
+    """Eight threads, each with a connection of its own, claim until all is full, then claim and end as they can."""
     provider = world.provider(max_concurrency=7)
     for name in ("a", "b"):
         world.prompt_kind(name, provider=provider, concurrency_limit=5)
         ready(name, 60)
     seen: list[int] = []
     failures: list[BaseException] = []
+    full = threading.Event()
 
     def work() -> None:
         try:
@@ -229,6 +223,9 @@ def test_claims_at_once_never_exceed_a_limit() -> None:
             while Task.objects.exclude(status="succeeded").exists():
                 tasks = lifecycle.claim(worker, 3, [])
                 seen.append(_most_running())
+                if seen[-1] == 7:
+                    full.set()
+                assert not tasks or full.wait(30)
                 end(worker, tasks)
         except BaseException as error:
             failures.append(error)
@@ -242,7 +239,7 @@ def test_claims_at_once_never_exceed_a_limit() -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert 5 <= max(seen) <= 7
+    assert max(seen) == 7
 
 
 def _most_running() -> int:
@@ -295,4 +292,45 @@ def test_only_a_claim_behind_a_limit_is_a_transaction(limit: int | None) -> None
 
     with connection.execute_wrapper(look):
         assert len(claim(by=worker).tasks) == 1
-    assert seen == [limit is not None]
+    # The second takes it, after the first has seen that a limit stands before it.
+    assert seen == ([False] if limit is None else [False, True])
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("before", ["parked_at = now()", "priority = 0"])
+def test_what_comes_behind_a_limit_after_the_count_waits_for_the_next(
+    before: str, second_connection: psycopg.Connection
+) -> None:
+    """Nothing waited when the limits were looked at, or there was none yet; then there is, and the claim begins."""
+    world.prompt_kind(concurrency_limit=1 if "parked" in before else None)
+    world.handler_kind()
+    ready("ticket.triage", 3)
+    ready("refund.execute", 1)
+    Task.objects.filter(kind="ticket.triage").update(parked_at=Now() if "parked" in before else None)
+    changed: list[bool] = []
+
+    def change(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "INSERT INTO tasks_attempt" in sql and not changed:
+            changed.append(True)
+            second_connection.execute("UPDATE tasks_task SET parked_at = NULL")
+            second_connection.execute("UPDATE tasks_kind SET concurrency_limit = 1 WHERE name = 'ticket.triage'")
+        return execute(sql, params, many, context)
+
+    worker = world.worker()
+    with connection.execute_wrapper(change):
+        first = lifecycle.claim_batch(worker, 50, ["refund"], count_first=True)
+    assert Counter(task.kind for task in first.tasks) == {"refund.execute": 1}
+    second = lifecycle.claim_batch(worker, 50, ["refund"], count_first=False)
+    assert Counter(task.kind for task in second.tasks) == {"ticket.triage": 1}
+    assert second.counted
+
+
+@pytest.mark.django_db
+def test_the_more_urgent_goes_first_though_it_is_limited() -> None:
+    world.prompt_kind(concurrency_limit=1)
+    world.handler_kind()
+    ready("refund.execute", 2)
+    ready("ticket.triage", 2, priority=50)
+    worker = world.worker()
+    assert [task.kind for task in claim(1, by=worker).tasks] == ["ticket.triage"]
+    assert [task.kind for task in claim(5, by=worker).tasks] == ["refund.execute"] * 2

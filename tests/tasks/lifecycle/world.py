@@ -74,3 +74,12 @@ def age(table: str, column: str, seconds: float, where: str = "true") -> None:
             f"UPDATE {table} SET {column} = {column} - make_interval(secs => %s) WHERE {where}",  # noqa: S608
             [seconds],
         )
+
+
+def a_call(provider: str = "p", tokens: int = 0) -> dict[str, Any]:
+    """A line of the trail, as an end carries it."""
+    return {
+        **{"seq": 1, "provider_name": provider, "model": "m", "messages": [], "answer": "", "finish_reason": "stop"},
+        **{"input_tokens": tokens, "output_tokens": 0, "cost": None, "provider_request_id": "", "http_status": 200},
+        **{"error": "", "mended": [], "tool_calls": [], "duration_ms": 1, "started_at": "2026-01-01T00:00:00Z"},
+    }
