@@ -15,7 +15,7 @@ from tasks.engine.trouble import Trouble, trouble
 T = TypeVar("T")
 # What is planned once must fit also when the tables are a thousand times as large. And where there is no index, what
 # PostgreSQL adds to the cost of such a plan would have it compiled each time.
-PLANS = " -c enable_seqscan=off -c jit=off"
+PLANS = " -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off"
 
 
 class DatabaseThread:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from tasks.lifecycle import braking, limits
@@ -15,7 +16,7 @@ from tasks.lifecycle.end import RETRY, SNOOZE, End
 from tasks.lifecycle.locks import leave_no_locks_behind
 from tasks.lifecycle.log import keep_log
 from tasks.lifecycle.moves import Locked, Move, apply, lock_ids, note, passed_over, tell_recorder
-from tasks.lifecycle.success import store_successes
+from tasks.lifecycle.success import store_plain, store_successes
 from tasks.lifecycle.unknown import FIRST_ASK_SECONDS
 from tasks.models import ModelCall
 from tasks.states import Outcome, Status
@@ -38,12 +39,26 @@ NOTHING = Saved(frozenset(), frozenset())
 
 
 def finish(worker_id: int, ends: Sequence[End]) -> Saved:
-    """Record the ends of attempts of this worker process, all in one transaction; it waits for nobody's row lock.
+    """Record the ends of attempts of this worker process; it waits for nobody's row lock.
 
     An end is refused, and noted on its task, when the task no longer belongs to this attempt and worker. Of two ends of
-    one attempt the first counts.
+    one attempt the first counts. Each is recorded whole or not at all; after an error some may be.
     """
     by_attempt = {end.attempt_id: end for end in reversed(ends)}
+    plain = _finish_plain(worker_id, list(by_attempt.values()))
+    left = [end for attempt_id, end in by_attempt.items() if attempt_id not in plain]
+    rest = _finish_whole(worker_id, left) if left else NOTHING
+    return replace(rest, won=rest.won | plain)
+
+
+def _finish_plain(worker_id: int, ends: Sequence[End]) -> frozenset[int]:
+    """Those that one statement records. It needs a session that plans by index, which PgBouncer's are not."""
+    return frozenset() if settings.REDRIVE_PGBOUNCER else frozenset(store_plain(worker_id, ends))
+
+
+def _finish_whole(worker_id: int, ends: Sequence[End]) -> Saved:
+    """All of these in one transaction."""
+    by_attempt = {end.attempt_id: end for end in ends}
     with transaction.atomic():
         _prepare()
         succeeded = store_successes(worker_id, list(by_attempt.values()))
@@ -52,7 +67,7 @@ def finish(worker_id: int, ends: Sequence[End]) -> Saved:
         keep_log([(end.attempt_id, line) for end in good for line in end.log])
         limits.charge(good)
         tell_recorder([(task_id, Status.SUCCEEDED, cycle) for _, task_id, cycle in succeeded])
-        rest = _finish_each(worker_id, list(by_attempt.values())[::-1]) if by_attempt else NOTHING
+        rest = _finish_each(worker_id, list(by_attempt.values())) if by_attempt else NOTHING
     return replace(rest, won=rest.won | {end.attempt_id for end in good})
 
 

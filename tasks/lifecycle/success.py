@@ -23,6 +23,7 @@ WITH wanted AS MATERIALIZED (
 ), mine AS MATERIALIZED (
     SELECT w.* FROM wanted w JOIN tasks_task t ON t.id = w.id
     WHERE t.status || '' = 'running' AND t.attempt_id = w.attempt_id AND t.worker_id = %(worker)s
+      AND t.cycle <= %(last_cycle)s::int
     ORDER BY t.id FOR NO KEY UPDATE OF t SKIP LOCKED
 ), ended AS (
     UPDATE tasks_attempt a SET
@@ -44,18 +45,31 @@ WITH wanted AS MATERIALIZED (
 )
 SELECT attempt_id, id, cycle FROM moved
 """
+#: The largest that the column holds.
+ANY_CYCLE = 2**31 - 1
 
 
-def store_successes(worker_id: int, ends: Sequence[End]) -> list[tuple[int, UUID, int]]:
+def store_successes(worker_id: int, ends: Sequence[End], last_cycle: int = ANY_CYCLE) -> list[tuple[int, UUID, int]]:
     """Record those of these ends that are successes of attempts which this worker still has: (attempt, task, cycle).
 
-    What is missing from the answer is for ``finish`` to look at: late, stored before, or its row is held by somebody.
+    What is missing from the answer is for ``finish`` to look at: late, stored before, of a later cycle than
+    ``last_cycle``, or its row is held by somebody.
     """
     good = [end for end in ends if end.outcome == Outcome.SUCCEEDED]
     if not good:
         return []
-    won = prepared.rows(SUCCEED, {"worker": worker_id, "largest": LARGEST_COST, **_columns(good)})
-    return [(attempt_id, task_id, cycle) for attempt_id, task_id, cycle in won]
+    params = {"worker": worker_id, "largest": LARGEST_COST, "last_cycle": str(last_cycle), **_columns(good)}
+    return [(attempt_id, task_id, cycle) for attempt_id, task_id, cycle in prepared.rows(SUCCEED, params)]
+
+
+def store_plain(worker_id: int, ends: Sequence[End]) -> list[int]:
+    """The same for those of the first cycle that leave nothing else to store, each whole in one statement: attempts.
+
+    Outside of a transaction it is one round trip, and a process that is frozen meanwhile keeps nothing locked. A later
+    cycle has a letter to close, in the same transaction.
+    """
+    plain = [end for end in ends if not (end.usage.calls or end.log)]
+    return [attempt_id for attempt_id, _, _ in store_successes(worker_id, plain, last_cycle=1)]
 
 
 def _columns(ends: Sequence[End]) -> dict[str, Any]:

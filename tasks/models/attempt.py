@@ -85,13 +85,8 @@ class Attempt(models.Model):
             models.CheckConstraint(
                 name="attempt_failure_has_code", condition=~Q(outcome=Outcome.FAILED) | ~Q(error_code="")
             ),
-            models.UniqueConstraint(
-                fields=("task",), condition=Q(outcome=Outcome.RUNNING), name="attempt_one_running_per_task"
-            ),
-            models.UniqueConstraint(
-                fields=("task",), condition=Q(outcome=Outcome.SUCCEEDED), name="attempt_one_success_per_task"
-            ),
         )
+        # None that knows the outcome: its change, once in an attempt's life, then leaves the indexes alone.
         indexes = (models.Index(fields=["task", "id"], name="attempt_by_task"),)
 
     def __str__(self) -> str:

@@ -178,7 +178,12 @@ class TaskEvent(models.Model):
         ordering = ("task", "seq")
         verbose_name = _("task event")
         verbose_name_plural = _("task events")
-        constraints = (models.UniqueConstraint(fields=("task", "seq"), name="task_event_seq_once"),)
+        constraints = (
+            models.UniqueConstraint(fields=("task", "seq"), name="task_event_seq_once"),
+            models.UniqueConstraint(
+                fields=("task",), condition=Q(to_status=Status.SUCCEEDED), name="task_success_once"
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.seq} {self.type}"

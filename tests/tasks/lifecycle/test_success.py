@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 
 from tasks import lifecycle
 from tasks.lifecycle import Usage
-from tasks.models import Attempt
+from tasks.lifecycle.success import SUCCEED
+from tasks.models import Attempt, Task, TaskEvent
 from tests.tasks.lifecycle import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,3 +48,45 @@ def test_a_row_that_somebody_holds_is_not_waited_for(second_connection: psycopg.
     assert (saved.won, saved.busy) == ({free.attempt_id}, {held.attempt_id})
     assert lifecycle.finish(worker, ends[:1]).won == {held.attempt_id}
     connection.close()
+
+
+@pytest.mark.django_db
+def test_the_end_of_an_attempt_leaves_the_indexes_alone() -> None:
+    """PostgreSQL calls such an update heap-only."""
+    worker = world.worker()
+    rows = world.claimed(world.prompt_kind(), worker, 40)
+    assert len(lifecycle.finish(worker, [world.succeeded(row) for row in rows]).won) == 40
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'tasks_attempt'")
+        assert cursor.fetchone() == (40, 40)
+
+
+@pytest.mark.parametrize(
+    ("cycle", "usage", "alone"),
+    [(1, Usage(), True), (2, Usage(), False), (1, Usage(calls=[world.a_call()]), False)],
+)
+def test_only_what_leaves_nothing_else_to_store_is_stored_by_itself(cycle: int, usage: Usage, alone: bool) -> None:
+    """What belongs together is in one transaction: the end and its trail, the end and the letter that it closes."""
+    worker = world.worker()
+    (row,) = world.claimed(world.prompt_kind(), worker)
+    Task.objects.update(cycle=cycle)
+    seen: list[bool] = []
+
+    def look(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        won = execute(sql, params, many, context)
+        if sql == SUCCEED and connection.connection and context["cursor"].rowcount:
+            seen.append(not connection.in_atomic_block)
+        return won
+
+    with connection.execute_wrapper(look):
+        assert lifecycle.finish(worker, [replace(world.succeeded(row), usage=usage)]).won == {row.attempt_id}
+    assert seen == [alone]
+
+
+def test_no_task_succeeds_twice() -> None:
+    worker = world.worker()
+    (row,) = world.claimed(world.prompt_kind(), worker)
+    lifecycle.finish(worker, [world.succeeded(row)])
+    again = {"task_id": row.task_id, "seq": 9, "type": "succeeded", "to_status": "succeeded", "cycle": 1}
+    with pytest.raises(IntegrityError, match="task_success_once"):
+        TaskEvent.objects.create(**again)
