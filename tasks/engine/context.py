@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     # They know the models and the openai client, which not every process that registers handlers needs.
     from tasks.engine.asking import Asker
     from tasks.engine.log import Log
+    from tasks.lifecycle import Claimed
 
 
 #: The largest whole number that a browser reads exactly.
@@ -60,18 +61,51 @@ class Question:
 class Context:
     """One attempt, seen from its handler: ``payload`` is the task's JSON value."""
 
-    task_id: UUID
-    attempt_id: int
-    kind: str
-    cycle: int
     payload: Any
-    session_id: str
-    user_id: str
-    trace_id: str
-    tags: list[str]
+    _claimed: Claimed = field(repr=False)
     _progress: Progress = field(repr=False)
     _log: Log = field(repr=False)
     _asker: Asker = field(repr=False)
+
+    @property
+    def task_id(self) -> UUID:
+        """The task's id; the same in each attempt."""
+        return self._claimed.task_id
+
+    @property
+    def attempt_id(self) -> int:
+        """This attempt's id."""
+        return self._claimed.attempt_id
+
+    @property
+    def kind(self) -> str:
+        """The name of the task's kind."""
+        return self._claimed.kind
+
+    @property
+    def cycle(self) -> int:
+        """1, and one more for each time that a person sent the task again."""
+        return self._claimed.cycle
+
+    @property
+    def session_id(self) -> str:
+        """As it was submitted; empty where none was."""
+        return self._claimed.session_id
+
+    @property
+    def user_id(self) -> str:
+        """As it was submitted; empty where none was."""
+        return self._claimed.user_id
+
+    @property
+    def trace_id(self) -> str:
+        """As it was submitted; empty where none was."""
+        return self._claimed.trace_id
+
+    @property
+    def tags(self) -> list[str]:
+        """As they were submitted."""
+        return self._claimed.tags
 
     def progress(self, step: int, total: int | None = None, text: str = "") -> None:
         """Tell how far the work is: ``step`` of ``total``, with a few words for the person who waits."""

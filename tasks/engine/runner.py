@@ -152,7 +152,7 @@ class Runner:
             raise KeptBack
         running.started = True
         running.asker = asker = Asker(running, self._clients, self._others, lambda: self._is_held_by(running.worker_id))
-        context = _context(running, payload, asker)
+        context = Context(payload, running.job.claimed, running.progress, running.log, asker)
         try:
             if found.is_async:
                 return await found.function(context)
@@ -236,22 +236,4 @@ def _timed_out(running: Running, began: float, stall: Stall) -> AttemptTimeout |
     return AttemptTimeout(
         f"no answer within {seconds:g} s; the handler would not be stopped; what came after {ran:.1f} s is dropped",
         seconds=seconds,
-    )
-
-
-def _context(running: Running, payload: Any, asker: Asker) -> Context:
-    claimed = running.job.claimed
-    return Context(
-        task_id=claimed.task_id,
-        attempt_id=claimed.attempt_id,
-        kind=claimed.kind,
-        cycle=claimed.cycle,
-        payload=payload,
-        session_id=claimed.session_id,
-        user_id=claimed.user_id,
-        trace_id=claimed.trace_id,
-        tags=claimed.tags,
-        _progress=running.progress,
-        _log=running.log,
-        _asker=asker,
     )

@@ -61,6 +61,8 @@ def storable_result(value: Any) -> str:
 
     Also where it cannot be written at all: a number of too many digits, an object that cannot be shown as text.
     """
+    if value is None:
+        return "null"
     try:
         cleaned = clean(value)
         text = ENCODER.encode(cleaned)

@@ -37,9 +37,10 @@ class Usage:
     calls: Sequence[dict[str, Any]] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: making one would take twice as long, and each attempt makes one.
+@dataclass(slots=True, kw_only=True)
 class End:
-    """How one attempt ended. For a failure ``action`` says what follows: retry, snooze or die.
+    """How one attempt ended; nobody changes it. For a failure ``action`` says what follows: retry, snooze or die.
 
     ``hold``: this failure stops its provider. The one that begins the hold dies; while the hold stands, the same answer
     snoozes its task for ``hold_snooze_seconds`` instead. ``started``: whether the work may have had an effect (asked of

@@ -70,15 +70,13 @@ def run_next() -> Any:
 
 def context_of(claimed: Claimed) -> Context:
     """What its handler is given."""
-    payload = json.loads(claimed.payload_text)
-    names = ("task_id", "attempt_id", "kind", "cycle", "session_id", "user_id", "trace_id", "tags")
-    return Context(payload=payload, **UNUSED, **{name: getattr(claimed, name) for name in names})
+    return Context(json.loads(claimed.payload_text), claimed, **UNUSED)
 
 
 def run(payload: Any) -> Any:
     """Run a payload that nobody sent."""
-    names = {"kind": DJANGO_Q_CALL, "cycle": 1, "session_id": "", "user_id": "", "trace_id": "", "tags": []}
-    return django_q_call.run(Context(task_id=uuid7(), attempt_id=1, payload=payload, **UNUSED, **names))
+    unused = dict.fromkeys(Claimed._fields)
+    return django_q_call.run(Context(payload, Claimed(**{**unused, "task_id": uuid7(), "cycle": 1}), **UNUSED))
 
 
 def test_the_handler_is_registered() -> None:
