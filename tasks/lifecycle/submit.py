@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.db import IntegrityError, connection, transaction
-from django.db.models import JSONField, Value
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from tasks.lifecycle.announce import announce_ready
 from tasks.lifecycle.clean import Unstorable, checked_payload, clean_text
-from tasks.models import Kind, Task, TaskEvent
+from tasks.models import Kind, Task
 from tasks.models.ranges import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from tasks.payload_schemas import Misfit, misfit
 from tasks.states import Status
@@ -25,6 +26,33 @@ MAX_TAGS = 50
 #: How far from now a task may start or expire; what lies beyond is a slip, such as milliseconds taken for seconds.
 MAX_YEARS = 10
 MAX_AWAY = timedelta(days=365.25 * MAX_YEARS)
+
+#: Columns that the tasks of one call have alike.
+ALIKE = (*("priority", "expires_at", "session_id", "user_id", "trace_id", "tags", "webhook_url", "idempotency_key"),)
+
+# The rest of the columns is as a task begins. Without a lane for the kind and its provider nothing is inserted.
+INSERT = """
+WITH chosen AS MATERIALIZED (
+    SELECT id, now() AS now,
+        CASE WHEN %(start)s::timestamptz > now() THEN 'scheduled' ELSE 'ready' END AS status,
+        greatest(%(start)s::timestamptz, now()) AS run_after
+    FROM tasks_lane WHERE kind_id = %(kind)s AND provider_id IS NOT DISTINCT FROM %(provider)s
+), made AS (
+    INSERT INTO tasks_task (id, kind_id, lane_id, payload, status, subject, priority, run_after, expires_at,
+        session_id, user_id, trace_id, tags, idempotency_key, webhook_url, created_at, status_at,
+        reason, error_code, cycle, failures, snoozes, rescues, asks, event_seq, input_tokens, output_tokens, cost)
+    SELECT g.id, %(kind)s, chosen.id, g.payload::jsonb, chosen.status, g.subject, %(priority)s, run_after,
+        %(expires_at)s::timestamptz, %(session_id)s, %(user_id)s, %(trace_id)s, %(tags)s::text[], %(idempotency_key)s,
+        %(webhook_url)s, now, now, '', '', 1, 0, 0, 0, 0, 1, 0, 0, 0
+    FROM chosen CROSS JOIN unnest(%(ids)s::uuid[], %(payloads)s::text[], %(subjects)s::text[])
+        AS g(id, payload, subject)
+    RETURNING id, status
+), noted AS (
+    INSERT INTO tasks_taskevent (task_id, seq, at, type, from_status, to_status, cycle, actor, data)
+    SELECT id, 1, now(), 'submitted', '', status, 1, '', '{}' FROM made
+)
+SELECT id, now, status, run_after FROM chosen
+"""
 
 
 class SubmitError(ValueError):
@@ -85,59 +113,65 @@ def submit_many(
         "idempotency_key": _short("idempotency_key", idempotency_key),
     }
     values = _checked(known, payloads)
-    tasks = [Task(payload=_json(value), subject=subject(known, value), **fields) for value in values]
+    tasks = [Task(payload=value, subject=subject(known, value), **fields) for value in values]
     if idempotency_key and len(tasks) != 1:
         raise SubmitError(
             _("An idempotency key names one task; %(count)d payloads were given.") % {"count": len(tasks)}
         )
-    stored = _insert(known, tasks, start) if tasks else []
-    for task in stored:
-        task.payload = None if isinstance(task.payload, Value) else task.payload
-    return stored
+    return _insert(known, tasks, start) if tasks else []
 
 
 def _insert(kind: Kind, tasks: list[Task], start: datetime | None) -> list[Task]:
-    lane = kind.lane()
-    with transaction.atomic():
-        now = _database_now()
-        for task in tasks:
-            task.lane = lane
-            task.status = Status.SCHEDULED if start and start > now else Status.READY
-            task.run_after = start if start and start > now else now
-            task.created_at = task.status_at = now
-            task.event_seq = 1
-        if tasks[0].idempotency_key and (earlier := _insert_or_earlier(tasks[0])):
+    # One statement is a transaction by itself; all or none holds for more of them, too.
+    with transaction.atomic() if len(tasks) > BATCH or tasks[0].idempotency_key else nullcontext():
+        if tasks[0].idempotency_key and (earlier := _insert_or_earlier(kind, tasks[0], start)):
             return [earlier]
         if not tasks[0].idempotency_key:
-            Task.objects.bulk_create(tasks, batch_size=BATCH)
-        TaskEvent.objects.bulk_create(
-            [TaskEvent(task=task, seq=1, type="submitted", to_status=task.status, cycle=1, at=now) for task in tasks],
-            batch_size=BATCH,
-        )
+            for first in range(0, len(tasks), BATCH):
+                _insert_batch(kind, tasks[first : first + BATCH], start)
         if any(task.status == Status.READY for task in tasks):
             announce_ready()
     return tasks
 
 
-def _insert_or_earlier(task: Task) -> Task | None:
+def _insert_or_earlier(kind: Kind, task: Task, start: datetime | None) -> Task | None:
     """Insert ``task``; the earlier one of the same kind and idempotency key where there is one."""
-    same = Task.objects.filter(kind=task.kind, idempotency_key=task.idempotency_key)
+    same = Task.objects.filter(kind=kind, idempotency_key=task.idempotency_key)
     if earlier := same.first():
         return earlier
     try:
         with transaction.atomic():
-            task.save(force_insert=True)
+            _insert_batch(kind, [task], start)
     except IntegrityError:
         # Two submits at once: the unique index let one in and made the other wait for its commit.
         return same.get()
     return None
 
 
-def _database_now() -> datetime:
+def _insert_batch(kind: Kind, tasks: Sequence[Task], start: datetime | None) -> None:
+    """Insert these tasks and their first events, and tell the tasks what the database chose."""
+    alike = {name: getattr(tasks[0], name) for name in ALIKE}
+    each = {
+        "ids": [task.pk for task in tasks],
+        "payloads": [_json_text(task.payload) for task in tasks],
+        "subjects": [task.subject for task in tasks],
+    }
+    params = {"kind": kind.pk, "provider": kind.provider_id, "start": start, **alike, **each}
+    if (row := _one_row(INSERT, params)) is None:
+        # The first task of this kind, or the first since it has had this provider.
+        kind.lane()
+        row = _one_row(INSERT, params)
+    lane_id, now, status, run_after = row
+    for task in tasks:
+        task.lane_id, task.status, task.run_after, task.event_seq = lane_id, status, run_after, 1
+        task.created_at = task.status_at = now
+        task._state.adding, task._state.db = False, connection.alias
+
+
+def _one_row(statement: str, params: Mapping[str, Any]) -> Any:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT now()")
-        (now,) = cursor.fetchone()
-    return now  # type: ignore[no-any-return]
+        cursor.execute(statement, params)
+        return cursor.fetchone()
 
 
 def subject(kind: Kind, payload: Any) -> str:
@@ -167,9 +201,8 @@ def _why_not(kind: Kind, payload: Any) -> Misfit | None:
     return misfit(kind.handler, payload)
 
 
-def _json(value: Any) -> Any:
-    """A bare None would be stored as SQL's NULL; the payload ``null`` is a value like any other."""
-    return Value(None, JSONField()) if value is None else value
+def _json_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _priority(value: int) -> int:
