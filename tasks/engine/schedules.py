@@ -21,6 +21,7 @@ from django_q.tasks import async_task
 from django_q.utils import localtime
 
 from tasks.engine.broker import DJANGO_Q_CALL, LONGEST_TAG, TaskBroker, ensure_kind
+from tasks.engine.trouble import Trouble, trouble
 from tasks.errors.text import as_text
 from tasks.lifecycle import submit
 
@@ -63,9 +64,23 @@ def _due() -> QuerySet[Any]:
 def _tried(pk: int, broker: TaskBroker) -> bool:
     try:
         return _fired(pk, broker)
-    except Exception:
+    except Exception as error:
         logger.exception("The schedule %s could not be fired; it is due still.", pk)
+        if trouble(error) in (Trouble.VALUE, Trouble.OTHER):
+            _tell_people(pk, error)
         return False
+
+
+def _tell_people(pk: int, error: Exception) -> None:
+    """A letter about one that is tried again and again, for a reason that will not pass: one for each time it is due.
+
+    The schedule is left as it is, which may be what cannot be stored.
+    """
+    problem = f"It is tried again until it can be. {_named(error)}"
+    try:
+        _in_turn(pk, lambda schedule: _submit_problem(schedule, problem, uuid.uuid4().hex, _broken_state(schedule)))
+    except Exception:
+        logger.exception("Nor could a dead letter be made about the schedule %s.", pk)
 
 
 def _fired(pk: int, broker: TaskBroker) -> bool:
@@ -76,7 +91,7 @@ def _fired(pk: int, broker: TaskBroker) -> bool:
         raise
     except Exception as error:
         logger.error("The schedule %s cannot be fired: %s", pk, as_text(error))
-        problem = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {as_text(error)}"
+        problem = str(error) if isinstance(error, Unreadable) else _named(error)
         return _in_turn(pk, lambda schedule: _give_up(schedule, problem))
 
 
@@ -187,13 +202,28 @@ def _store(schedule: Any) -> None:
 
 def _give_up(schedule: Any, problem: str) -> None:
     """A task in the place of the call, which dies with the reason; the schedule moves on, or stops."""
-    name = str(schedule.name or schedule.pk)
     try:
         _move_on(schedule)
     except Unreadable:
         schedule.next_run = None
         problem += " The schedule is stopped: give it a next run once that is mended."
     schedule.task = uuid.uuid4().hex
+    _submit_problem(schedule, problem, schedule.task)
+    _store(schedule)
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {as_text(error)}"
+
+
+def _broken_state(schedule: Any) -> str:
+    """The same until the schedule has moved on."""
+    return f"schedule {schedule.pk} due {schedule.next_run.isoformat()}"
+
+
+def _submit_problem(schedule: Any, problem: str, call_id: str, key: str = "") -> None:
+    """The task that dies with ``problem``; with a ``key``, of one key only once."""
+    name = str(schedule.name or schedule.pk)
     payload = {
         "func": schedule.func,
         "name": name,
@@ -205,5 +235,5 @@ def _give_up(schedule: Any, problem: str) -> None:
         "problem": f"The schedule “{name}” cannot be fired. {problem.rstrip('.')}. {CLOSE}",
     }
     ensure_kind()
-    submit(DJANGO_Q_CALL, payload, trace_id=schedule.task, tags=[name] if len(name) <= LONGEST_TAG else [])
-    _store(schedule)
+    tags = [name] if len(name) <= LONGEST_TAG else []
+    submit(DJANGO_Q_CALL, payload, trace_id=call_id, tags=tags, idempotency_key=key)

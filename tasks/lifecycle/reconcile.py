@@ -1,4 +1,4 @@
-"""unknown → succeeded or ready: asking a handler what became of the work of an attempt whose process vanished.
+"""unknown → succeeded, ready or dead: asking a handler what became of the work of an attempt whose process vanished.
 
 Whoever asks has the task for a window of time, which it renews while it asks; one that is killed loses nothing, as the
 next one asks again after the window. The fence of every answer: still unknown, the same ask, the same attempt.
@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from tasks.lifecycle import suspects
 from tasks.lifecycle.end import FailureRecord
 from tasks.lifecycle.moves import Locked, Move, apply, lock_ids, note, passed_over
 from tasks.lifecycle.unknown import MAX_ASKS, death
@@ -73,22 +74,28 @@ class Answered:
 
 
 # What settles by itself (cancelled, safe to rerun: ``unknown.SETTLES``) is not asked about.
-ASK = """
+# Of one that was condemned the history tells who asks: whether that process dies meanwhile decides it.
+ASK = f"""
 WITH due AS MATERIALIZED (
-    SELECT t.id, k.handler, k.timeout_seconds
+    SELECT t.id, k.handler, k.timeout_seconds, {suspects.WAS_CONDEMNED} AS condemned
     FROM tasks_task t JOIN tasks_kind k ON k.name = t.kind_id
     WHERE t.status = 'unknown' AND k.handler = ANY(%(handlers)s) AND COALESCE(t.ask_after, t.status_at) <= now()
       AND t.asks < %(max_asks)s AND t.cancel_requested_at IS NULL
-      AND k.safe_to_rerun IS NOT TRUE
+      AND k.safe_to_rerun IS NOT TRUE AND NOT {suspects.DIED_ASKING}
     ORDER BY COALESCE(t.ask_after, t.status_at), t.id
     LIMIT %(count)s FOR NO KEY UPDATE OF t SKIP LOCKED
 ), live AS MATERIALIZED (
     SELECT id FROM tasks_workerprocess WHERE id = %(worker)s AND lost_at IS NULL AND stopped_at IS NULL
 ), asked AS (
-    UPDATE tasks_task t SET asks = t.asks + 1, ask_after = now() + make_interval(secs => %(window)s)
+    UPDATE tasks_task t SET asks = t.asks + 1, ask_after = now() + make_interval(secs => %(window)s),
+        event_seq = t.event_seq + due.condemned::int
     FROM due CROSS JOIN live WHERE t.id = due.id AND t.status = 'unknown'
     RETURNING t.id, t.kind_id, due.handler, due.timeout_seconds, t.cycle, t.payload, t.asks,
-              t.session_id, t.user_id, t.trace_id, t.tags
+              t.session_id, t.user_id, t.trace_id, t.tags, t.event_seq, due.condemned
+), noted AS (
+    INSERT INTO tasks_taskevent (task_id, seq, at, type, from_status, to_status, cycle, actor, data)
+    SELECT id, event_seq, now(), 'asking', '', '', cycle, '', jsonb_build_object('asks', asks, 'worker', %(worker)s)
+    FROM asked WHERE condemned
 )
 SELECT asked.id, last.id, last.started_at, w.exit_seen_at IS NOT NULL OR w.stopped_at IS NOT NULL,
        kind_id, handler, timeout_seconds::float8, cycle, payload::text, asks, session_id, user_id, trace_id, tags
@@ -96,7 +103,7 @@ FROM asked CROSS JOIN LATERAL (
     SELECT a.id, a.started_at, a.worker_id FROM tasks_attempt a WHERE a.task_id = asked.id ORDER BY a.id DESC LIMIT 1
 ) AS last
 LEFT JOIN tasks_workerprocess w ON w.id = last.worker_id
-"""
+"""  # noqa: S608 - our own words
 
 
 def ask(worker_id: int, count: int, handlers: Sequence[str], window_seconds: float) -> list[Asked]:
@@ -153,7 +160,8 @@ def answer(worker_id: int, answers: Sequence[Answer]) -> Answered:
         attempts = _last_attempts(locked)
         mine = {key for key, row in locked.items() if _is_ours(row, attempts.get(key), by_task[key].asked)}
         waits = {key for key in mine if _is_put_off(by_task[key])}
-        moved = apply([_move(by_task[key], locked[key], worker_id) for key in sorted(mine - waits)])
+        condemned = suspects.verdicts(mine - waits)
+        moved = apply([_move(by_task[key], locked[key], worker_id, key in condemned) for key in sorted(mine - waits)])
         _put_off([by_task[key] for key in sorted(waits)], worker_id)
         late = by_task.keys() - busy - mine
         note([(key, "late_answer_refused", None, "", _told(by_task[key], worker_id)) for key in late & locked.keys()])
@@ -176,7 +184,7 @@ def _is_put_off(one: Answer) -> bool:
     return one.truth == Truth.STILL_UNKNOWN and one.asked.asks < MAX_ASKS
 
 
-def _move(one: Answer, row: Locked, worker_id: int) -> Move:
+def _move(one: Answer, row: Locked, worker_id: int, is_condemned: bool) -> Move:
     told = _told(one, worker_id)
     if one.truth == Truth.DONE and one.failed:
         return death(row, Reason.UNSTORABLE, one.failed.code, **told)
@@ -191,6 +199,8 @@ def _move(one: Answer, row: Locked, worker_id: int) -> Move:
             snoozed=0,
             data=told,
         )
+    if one.truth == Truth.NOT_DONE and is_condemned:
+        return death(row, Reason.LEASE_EXPIRED, **told)
     if one.truth == Truth.NOT_DONE:
         return Move(id=row.id, type="not_done", from_status=Status.UNKNOWN, to_status=Status.READY, data=told)
     return death(row, Reason.OUTCOME_UNKNOWN, **told)

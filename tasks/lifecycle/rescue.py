@@ -76,8 +76,8 @@ def has_orphans() -> bool:
 def _take_back(orphans: Sequence[Locked], seen: set[int], known: Sequence[str]) -> int:
     _lose_attempts(orphans)
     condemned = suspects.condemned(row for row in orphans if row.worker_id in seen)
-    apply([_to_unknown(row, row.worker_id in seen) for row in orphans])
-    settle_rows(orphans, condemned, known)
+    apply([_to_unknown(row, row.worker_id in seen, row.id in condemned) for row in orphans])
+    settle_rows(orphans, known)
     return len(orphans)
 
 
@@ -87,7 +87,7 @@ def _seen_deaths(workers: set[int]) -> set[int]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def _to_unknown(row: Locked, death_was_seen: bool) -> Move:
+def _to_unknown(row: Locked, death_was_seen: bool, is_condemned: bool) -> Move:
     return Move(
         id=row.id,
         type="rescued",
@@ -97,7 +97,7 @@ def _to_unknown(row: Locked, death_was_seen: bool) -> Move:
         error_code=WORKER_LOST,
         ask_seconds=0.0,
         rescues=int(death_was_seen),
-        data={"worker": row.worker_id, "death_seen": death_was_seen},
+        data={"worker": row.worker_id, "death_seen": death_was_seen, **({"condemned": True} if is_condemned else {})},
     )
 
 

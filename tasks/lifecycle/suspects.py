@@ -13,6 +13,9 @@ processes die as well that never ran the task. So:
 4. The third death condemns it, or any later one, if no unrest came before. With unrest the death proves nothing, and
    it waits again.
 5. The tenth condemns it whatever else dies: nobody could tell any more, and each costs a process.
+6. A condemned task never runs again. Its work may have happened all the same: where its handler can be asked, it is,
+   once for as long as the process that asks lives. One that a sentinel sees die while it asks is the end: the asking
+   kills, too, or nobody can tell.
 """
 
 from __future__ import annotations
@@ -47,6 +50,19 @@ WHERE t.id = ANY(%(suspects)s) AND (
     OR NOT {UNREST.format(task="t.id", until="own.exit_seen_at", lost=f"({LOST.format(until='own.exit_seen_at')})")})
 """  # noqa: S608 - our own words
 
+#: Of an unknown task ``t``: whether it was condemned, and whether a process died while it asked about it. The history
+#: tells both, of this cycle, as a condemned task does not run again in it.
+WAS_CONDEMNED = """EXISTS (
+    SELECT 1 FROM tasks_taskevent e WHERE e.task_id = t.id AND e.cycle = t.cycle AND e.type = 'rescued'
+      AND e.data ->> 'condemned' = 'true')"""
+DIED_ASKING = """EXISTS (
+    SELECT 1 FROM tasks_taskevent e JOIN tasks_workerprocess w ON w.id = (e.data ->> 'worker')::bigint
+    WHERE e.task_id = t.id AND e.cycle = t.cycle AND e.type = 'asking'
+      AND w.exit_seen_at IS NOT NULL AND w.stopped_at IS NULL
+      AND NOT EXISTS (
+        SELECT 1 FROM tasks_taskevent l WHERE l.task_id = t.id AND l.seq > e.seq AND l.type IN ('asking', 'asked')))"""
+VERDICTS = f"SELECT t.id, {DIED_ASKING} FROM tasks_task t WHERE t.id = ANY(%s) AND {WAS_CONDEMNED}"  # noqa: S608
+
 #: Parts of the claim, where ``s`` is a suspect that is ready. What was lost is looked up once, not for each of them.
 JUST_LOST = LOST.format(until="now()")
 MAY_RUN = f"""(s.status_at < now() - %(patience)s * interval '1 second' OR (
@@ -73,3 +89,10 @@ def condemned(rows: Iterable[Locked]) -> set[UUID]:
     with connection.cursor() as cursor:
         cursor.execute(CONDEMNED, {"suspects": suspects, "quiet": quiet_seconds()})
         return {row[0] for row in cursor.fetchall()}
+
+
+def verdicts(unknown: Iterable[UUID]) -> dict[UUID, bool]:
+    """Those of these unknown tasks that were condemned; True where a process died while it asked about one."""
+    with connection.cursor() as cursor:
+        cursor.execute(VERDICTS, [list(unknown)])
+        return dict(cursor.fetchall())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 
+from tasks.lifecycle import suspects
 from tasks.lifecycle.moves import Locked, Move, apply, lock, piecewise
 from tasks.states import Reason, Status
 
@@ -22,16 +22,17 @@ WORKER_LOST = "AI_WORKER_LOST"
 
 # What is to be asked stays, and what is being asked: all others are decided here. Who can be asked is what live workers
 # have told. Where there is none, the process that ran the attempt, or this one, tells whether somebody may come back.
-SETTLES = """t.status = 'unknown' AND (
+SETTLES = f"""t.status = 'unknown' AND (
     t.cancel_requested_at IS NOT NULL OR COALESCE(k.safe_to_rerun, k.handler = '')
     OR (t.asks >= %s AND COALESCE(t.ask_after, t.status_at) <= now())
+    OR {suspects.DIED_ASKING}
     OR NOT (
         k.handler = ANY(ARRAY(
             SELECT unnest(w.reconcilers) FROM tasks_workerprocess w WHERE w.lost_at IS NULL AND w.stopped_at IS NULL))
         OR (COALESCE(t.ask_after, t.status_at) > now() - make_interval(secs => %s) AND (
             k.handler = ANY(%s) OR k.handler = ANY(COALESCE((
                 SELECT w.reconcilers FROM tasks_attempt a JOIN tasks_workerprocess w ON w.id = a.worker_id
-                WHERE a.task_id = t.id ORDER BY a.id DESC LIMIT 1), '{}'))))))"""
+                WHERE a.task_id = t.id ORDER BY a.id DESC LIMIT 1), '{{}}'))))))"""  # noqa: S608 - our own words
 
 
 def settle_unknown(known: Sequence[str] = ()) -> int:
@@ -44,29 +45,30 @@ def settle_unknown(known: Sequence[str] = ()) -> int:
         return piecewise(rows, _settle) if rows else 0
 
 
-def settle_rows(rows: Sequence[Locked], condemned: Collection[UUID], known: Sequence[str]) -> None:
-    """Decide these tasks, which are unknown since this transaction, at once where they are not to be asked.
-
-    ``condemned``: those that are taken for the cause of the deaths of their processes (``suspects``); nobody is asked.
-    """
-    ids = [row.id for row in rows]
-    where = f"t.id = ANY(%s) AND (t.id = ANY(%s) OR {SETTLES})"
-    _settle(lock(where, [ids, list(condemned), *_params(known)]), condemned)
+def settle_rows(rows: Sequence[Locked], known: Sequence[str]) -> None:
+    """Decide these tasks, which are unknown since this transaction, at once where they are not to be asked."""
+    found = lock(f"t.id = ANY(%s) AND ({SETTLES})", [[row.id for row in rows], *_params(known)])
+    if found:
+        _settle(found)
 
 
 def _params(known: Sequence[str]) -> list[Any]:
     return [MAX_ASKS, NOBODY_SECONDS, list(known)]
 
 
-def _settle(rows: Sequence[Locked], condemned: Collection[UUID] = ()) -> int:
-    return len(apply([_after_unknown(row, row.id in condemned) for row in rows]))
+def _settle(rows: Sequence[Locked]) -> int:
+    verdicts = suspects.verdicts(row.id for row in rows)
+    return len(apply([_after_unknown(row, row.id in verdicts, verdicts.get(row.id, False)) for row in rows]))
 
 
-def _after_unknown(row: Locked, is_condemned: bool) -> Move:
-    """Where a task goes that nobody is asked about: cancelled where asked for, dead, or to ready where that is safe."""
+def _after_unknown(row: Locked, is_condemned: bool, died_asking: bool) -> Move:
+    """Where a task goes that nobody is asked about: cancelled where asked for, dead, or to ready where that is safe.
+
+    A condemned one (``suspects``) that was asked about in vain is no less open than any other.
+    """
     if row.cancel_requested:
         return Move(id=row.id, type="cancelled", from_status=Status.UNKNOWN, to_status=Status.CANCELLED)
-    if is_condemned:
+    if is_condemned and (row.reruns_safely or not row.asks or died_asking):
         return death(row, Reason.LEASE_EXPIRED)
     if not row.reruns_safely:
         return death(row, Reason.OUTCOME_UNKNOWN)

@@ -30,6 +30,7 @@ SENTENCES: dict[str, str | Promise] = {
     "asked": gettext_lazy("its handler was asked what became of the work, and cannot tell yet"),
     "reconciled": gettext_lazy("its handler says that the work was done: succeeded"),
     "not_done": gettext_lazy("its handler says that the work was not done: back in the queue"),
+    "asking": gettext_lazy("asked its handler what became of the work; the task runs no more, whatever it says"),
     "late_answer_refused": gettext_lazy("a late answer about its work was refused: the task had moved on"),
     "died": gettext_lazy("died"),
     "reprocessed": gettext_lazy("sent again with a fresh budget"),

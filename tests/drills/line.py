@@ -4,40 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from types import TracebackType
 from typing import Literal
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from tests.between import DEADLINE, PIECE, Between
 
 #: ``hole``: connections stay open and nothing comes through; those caught in it never work again. ``cut``: all are
 #: closed, new ones too. ``slow``: each piece takes a while.
 Mode = Literal["carry", "hole", "cut", "slow"]
 SLOW_SECONDS = 0.2
-DEADLINE = 20.0
 
 
-class Line:
-    """A context manager; ``through`` gives the URL that leads through it."""
+class Line(Between):
+    """As it is ``set``."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._mode: Mode = "carry"
-        self._target = ("", 0)
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="line", daemon=True)
         self._sessions: set[_Session] = set()
-        self._port = 0
-
-    def through(self, url: str) -> str:
-        """The URL to the same database through this line."""
-        parts = conninfo_to_dict(url)
-        self._target = (str(parts["host"]), int(str(parts["port"])))
-        return make_conninfo(url, host="127.0.0.1", port=self._port)
 
     def set(self, mode: Mode) -> None:
         """From now on it is like this."""
         done = threading.Event()
-        self._loop.call_soon_threadsafe(lambda: (self._set(mode), done.set()))
+        self.loop.call_soon_threadsafe(lambda: (self._set(mode), done.set()))
         if not done.wait(DEADLINE):
             raise RuntimeError("the line does not answer")
 
@@ -52,34 +40,12 @@ class Line:
                 # The server hears at last that they are gone, and lets go of what they held.
                 session.leave_server()
 
-    def __enter__(self) -> Line:
-        self._thread.start()
-        if not self._ready.wait(DEADLINE):
-            raise RuntimeError("the line did not start")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(DEADLINE)
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._carry, "127.0.0.1", 0, backlog=256))
-        self._port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        self._loop.run_forever()
-        server.close()
-        tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        self._loop.close()
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Until one side is gone, or the line is cut."""
         session = _Session(self, reader, writer)
         self._sessions.add(session)
         try:
-            await session.run(self._target)
+            await session.run(self.target)
         except OSError:
             pass
         finally:
@@ -123,7 +89,7 @@ class _Session:
         await asyncio.gather(out, back, return_exceptions=True)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter | None) -> None:
-        while data := await reader.read(65536):
+        while data := await reader.read(PIECE):
             await self._line.delay()
             if writer is not None and not self.is_dead:
                 writer.write(data)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from django.conf import settings
 from django.core.management.commands import migrate
-from django.db import connections
+from django.db import Error, connections
 
 
 class Command(migrate.Command):
@@ -34,6 +34,14 @@ def unlimited(alias: str) -> Iterator[None]:
         ((usual, _),) = cursor.fetchall()
     try:
         yield
-    finally:
-        with connections[alias].cursor() as cursor:
-            cursor.execute("SELECT set_config('statement_timeout', %s, false)", [usual])
+    except BaseException:
+        # What is to be told is this error; where it broke the session, there is nothing to set back.
+        with suppress(Error):
+            _limit(alias, usual)
+        raise
+    _limit(alias, usual)
+
+
+def _limit(alias: str, usual: str) -> None:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT set_config('statement_timeout', %s, false)", [usual])

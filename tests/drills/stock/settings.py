@@ -2,32 +2,17 @@
 
 import os
 
-from psycopg.conninfo import conninfo_to_dict
+from tests.stock import CLUSTER, DEFAULT_AUTO_FIELD, INSTALLED_APPS, LOGGING, USE_TZ, databases
 
-PARTS = conninfo_to_dict(os.environ["DRILL_DSN"])
+__all__ = ["DATABASES", "DEFAULT_AUTO_FIELD", "INSTALLED_APPS", "LOGGING", "Q_CLUSTER", "SECRET_KEY", "USE_TZ"]
+
 SECRET_KEY = "only-for-drills"
-INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "django_q"]
-DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": PARTS["dbname"],
-        "USER": PARTS["user"],
-        "PASSWORD": PARTS["password"],
-        "HOST": PARTS["host"],
-        "PORT": PARTS["port"],
-        "CONN_MAX_AGE": 600,
-    }
-}
+DATABASES = databases(os.environ["DRILL_DSN"])
 Q_CLUSTER = {
-    "name": "stock",
+    **CLUSTER,
     "workers": int(os.environ.get("DRILL_WORKERS", "4")),
-    "orm": "default",
     "timeout": 20,
     "retry": 30,
     "ack_failures": False,
-    "save_limit": 0,
     "poll": 0.2,
 }
-USE_TZ = True
-DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-LOGGING = {"version": 1, "disable_existing_loggers": False, "root": {"level": "ERROR"}}

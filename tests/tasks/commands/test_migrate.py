@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.models.signals import pre_migrate
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,6 +44,22 @@ def test_the_limit_is_back_after_a_migration_that_fails(seen: list[str]) -> None
     with pytest.raises(Exception, match="no_such_migration"):
         call_command("migrate", "tasks", "no_such_migration", interactive=False, verbosity=0)
     assert limit() == before != "0"
+
+
+def test_a_connection_that_breaks_is_told_as_what_broke_it(second_connection: psycopg.Connection) -> None:
+    """Not as the limit that cannot be set back in a session that is gone."""
+
+    def broken(**_: Any) -> None:
+        second_connection.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
+        limit()
+
+    pre_migrate.connect(broken)
+    try:
+        with pytest.raises(OperationalError, match="terminating connection due to administrator command"):
+            call_command("migrate", interactive=False, verbosity=0)
+    finally:
+        pre_migrate.disconnect(broken)
+        connection.close()
 
 
 def test_behind_pgbouncer_the_session_is_left_alone(seen: list[str], settings: Any) -> None:

@@ -13,6 +13,7 @@ from django.db import connection
 
 from deadletters.models import DeadLetter
 from tasks import lifecycle
+from tasks.lifecycle.suspects import DEATHS_IN_UNREST
 from tasks.lifecycle.unknown import MAX_ASKS
 from tasks.models import Attempt, Kind, Task, TaskEvent, WorkerProcess
 from tests.cluster import QCluster, wait_until
@@ -116,6 +117,27 @@ def test_one_killed_while_it_asks_is_asked_again(test_database_url: str, kind: K
     assert stored.result == {"glued": Attempt.objects.get().pk, "ended": True}
     assert [words[1] for words in seen(log, "asked")] == ["1", "2"]
     assert events(task, "reconciled")[0]["asks"] == 2
+
+
+@pytest.mark.parametrize(
+    ("truth", "ends"),
+    [("done", ("succeeded", "")), ("not_done", ("dead", "lease_expired")), ("kills", ("dead", "lease_expired"))],
+)
+def test_one_that_is_taken_for_a_killer_is_asked_about_once_and_runs_no_more(
+    test_database_url: str, kind: Kind, log: Path, truth: str, ends: tuple[str, str]
+) -> None:
+    """So many processes have died under it that the next is the last, whatever else dies."""
+    with QCluster(test_database_url, REDRIVE_WORKERS=1, **WORKSHOP) as cluster:
+        cluster.wait_ready()
+        (task,) = glue(log, truth)
+        Task.objects.update(rescues=DEATHS_IN_UNREST - 1)
+        kill_busy()
+        stored = wait_for(task, ends[0])
+    assert stored.reason == ends[1]
+    assert [words[1] for words in seen(log, "asked")] == ["1"]
+    assert len(seen(log, "glued")) == 1
+    killed = WorkerProcess.objects.filter(role="worker", exit_code=-signal.SIGKILL)
+    assert killed.count() == (2 if truth == "kills" else 1)
 
 
 def test_one_that_stays_unknown_becomes_a_letter(test_database_url: str, kind: Kind, log: Path) -> None:

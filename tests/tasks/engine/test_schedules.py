@@ -177,6 +177,66 @@ def test_a_schedule_without_a_next_time_stops(cron: str | None) -> None:
     assert made.next_run is None
 
 
+@pytest.fixture
+def refused() -> Any:
+    """A schedule whose row the database refuses to change, in a way that says nothing."""
+    made = make(name="stuck")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""CREATE FUNCTION refuse_schedule() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                RAISE EXCEPTION 'refused by the test' USING ERRCODE = 'XX000'; END $$;
+            CREATE TRIGGER refuse_schedule BEFORE UPDATE ON django_q_schedule FOR EACH ROW
+                WHEN (OLD.id = {made.pk}) EXECUTE FUNCTION refuse_schedule()"""
+        )
+    yield made
+    drop_trigger()
+
+
+def drop_trigger() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DROP FUNCTION IF EXISTS refuse_schedule CASCADE")
+
+
+def test_one_that_fails_for_no_known_reason_is_told_to_people_once(refused: Any) -> None:
+    """Not at each try; it is due still, and fires once it can."""
+    make("math.floor", name="good", next_run=past(hours=1))
+    assert [fire_due() for _ in range(3)] == [1, 0, 0]
+    told = Task.objects.get(payload__name="stuck")
+    problem = told.payload["problem"]
+    assert problem.startswith("The schedule “stuck” cannot be fired. It is tried again until it can be. InternalError:")
+    assert "refused by the test" in problem
+    assert Schedule.objects.get(name="stuck").next_run == refused.next_run
+    drop_trigger()
+    assert fire_due() == 1
+    assert Schedule.objects.get(name="stuck").next_run > timezone.now()
+
+
+def test_one_that_breaks_again_is_told_again(refused: Any) -> None:
+    fire_due()
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE django_q_schedule DISABLE TRIGGER refuse_schedule")
+        Schedule.objects.update(next_run=past(hours=1))
+        cursor.execute("ALTER TABLE django_q_schedule ENABLE TRIGGER refuse_schedule")
+    assert [fire_due(), fire_due()] == [0, 0]
+    assert Task.objects.count() == 2
+
+
+def test_what_will_pass_is_no_letter(second_connection: psycopg.Connection[Any]) -> None:
+    """A lock on the table of schedules: read they can be, and not changed."""
+    make()
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '50ms'")
+    try:
+        with second_connection.transaction():
+            second_connection.execute("LOCK TABLE django_q_schedule IN SHARE ROW EXCLUSIVE MODE")
+            assert fire_due() == 0
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("RESET lock_timeout")
+    assert not Task.objects.exists()
+    assert fire_due() == 1
+
+
 def test_sync_has_no_meaning_in_a_schedule() -> None:
     """It would run the function in the scheduler."""
     make(kwargs="sync=True", args="16")

@@ -10,11 +10,9 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from tests.between import DEADLINE, PIECE, Between
 
-DEADLINE = 20.0
 #: ReadyForQuery outside a transaction: what came before is committed.
 IDLE = b"Z\x00\x00\x00\x05I"
 
@@ -44,25 +42,19 @@ class Trap:
             raise AssertionError(f"nothing like {self.statements} within {DEADLINE:g} s")
 
 
-class Wire:
+class Wire(Between):
     """A context manager; ``url`` leads through it to the database of the URL given."""
 
     def __init__(self, url: str) -> None:
-        parts = conninfo_to_dict(url)
-        self._target = (str(parts["host"]), int(str(parts["port"])))
+        super().__init__()
         self._url = url
         self._trap: Trap | None = None
         self._silent = False
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="wire", daemon=True)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.port = 0
 
     @property
     def url(self) -> str:
         """DATABASE_URL for the cluster."""
-        return make_conninfo(self._url, host="127.0.0.1", port=self.port)
+        return self.through(self._url)
 
     @contextmanager
     def cut(self, *statements: str) -> Iterator[Trap]:
@@ -96,31 +88,9 @@ class Wire:
             trap.released.set()
             self._trap = None
 
-    def __enter__(self) -> Wire:
-        self._thread.start()
-        if not self._ready.wait(DEADLINE):
-            raise RuntimeError("the wire did not start")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(DEADLINE)
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._carry, "127.0.0.1", 0))
-        self.port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        self._loop.run_forever()
-        server.close()
-        tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        self._loop.close()
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server_reader, server_writer = await asyncio.open_connection(*self._target)
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Both ways until one side is gone, past the trap."""
+        server_reader, server_writer = await asyncio.open_connection(*self.target)
         session = _Session(self, reader, writer, server_reader, server_writer)
         try:
             await session.run()
@@ -156,7 +126,7 @@ class _Session:
             await asyncio.gather(*ways, return_exceptions=True)
 
     async def _out(self) -> None:
-        while data := await self.reader.read(65536):
+        while data := await self.reader.read(PIECE):
             trap, said = self.wire._trap, self._said(data)
             if trap and not trap.sprung.is_set():
                 seen = self.sent.get(trap, 0)
@@ -172,7 +142,7 @@ class _Session:
         return PARSE.sub(b"", data) + b"".join(self.prepared.get(name, b"") for name in BIND.findall(data))
 
     async def _back(self) -> None:
-        while data := await self.server_reader.read(65536):
+        while data := await self.server_reader.read(PIECE):
             trap = self.wire._trap
             if trap and not trap.sprung.is_set() and self.sent.get(trap) == len(trap.statements):
                 data = await self._whole(data)
@@ -191,6 +161,6 @@ class _Session:
             await self.writer.drain()
 
     async def _whole(self, data: bytes) -> bytes:
-        while not data.endswith(IDLE) and (more := await self.server_reader.read(65536)):
+        while not data.endswith(IDLE) and (more := await self.server_reader.read(PIECE)):
             data += more
         return data

@@ -113,14 +113,6 @@ def test_a_kind_declared_safe_later_is_settled_without_more_questions() -> None:
     assert world.stored(task.id).status == "ready"
 
 
-def test_the_third_death_seen_under_a_task_is_the_end_whoever_could_tell() -> None:
-    asker, gone = world.worker("refund"), world.worker("refund")
-    (row,) = world.claimed(world.handler_kind(), gone)
-    Task.objects.update(rescues=DEATHS - 1)
-    vanish(gone, seen=True)
-    assert (world.stored(row.task_id).reason, ask(asker)) == ("lease_expired", [])
-
-
 def test_an_interrupted_attempt_is_asked_about_once_its_process_is_gone() -> None:
     worker = world.worker("refund")
     (row,) = world.claimed(world.handler_kind(), worker)
@@ -383,3 +375,125 @@ def test_looking_for_whom_to_ask_reads_the_unknown_alone() -> None:
     # Two indexes know the unknown by their status; which of them depends on how full the tests before left them.
     assert "task_unknown" in plan or "task_by_status" in plan, plan
     assert "Seq Scan on tasks_task" not in plan
+
+
+# --- a task that is taken for the cause of the deaths of its processes ------------------------------------------------
+
+
+def condemned(*reconcilers: str, **kind: Any) -> tuple[int, Task]:
+    """A task that a third process died under, and a worker that can ask about it."""
+    asker, gone = world.worker(*reconcilers), world.worker()
+    (row,) = world.claimed(world.handler_kind(**kind), gone)
+    Task.objects.update(rescues=DEATHS - 1)
+    vanish(gone, seen=True)
+    return asker, world.stored(row.task_id)
+
+
+def die_seen(worker: int) -> None:
+    vanish(worker, seen=True)
+
+
+def end(task: Task) -> tuple[str, str]:
+    """Status and reason."""
+    stored = world.stored(task.id)
+    return stored.status, stored.reason
+
+
+def test_its_effect_may_have_happened_so_its_handler_is_asked() -> None:
+    asker, task = condemned("refund")
+    assert end(task) == ("unknown", "")
+    assert lifecycle.settle_unknown() == 0
+    (asked,) = ask(asker)
+    assert answer(asker, asked, Truth.DONE, result_text='"paid"')
+    assert end(task) == ("succeeded", "")
+    assert world.events(task.id)[2:] == [
+        ("rescued", "running", "unknown"), ("asking", "", ""), ("reconciled", "unknown", "succeeded"),
+    ]  # fmt: skip
+
+
+def test_what_it_has_not_done_it_does_not_do_any_more() -> None:
+    asker, task = condemned("refund")
+    assert answer(asker, ask(asker)[0], Truth.NOT_DONE)
+    assert end(task) == ("dead", "lease_expired")
+    assert last_event(task).data == {"reason": "lease_expired", "asks": 1, "answer": "not_done", "worker": asker}
+    assert DeadLetter.objects.get().reason == "lease_expired"
+
+
+def test_of_which_nobody_can_tell_its_outcome_is_unknown() -> None:
+    asker, task = condemned("refund")
+    for number in range(1, MAX_ASKS + 1):
+        (asked,) = ask(asker)
+        assert (asked.asks, end(task)[0]) == (number, "unknown")
+        assert answer(asker, asked, Truth.STILL_UNKNOWN)
+        pass_by(60)
+    assert end(task) == ("dead", "outcome_unknown")
+
+
+@pytest.mark.parametrize(
+    ("reconcilers", "kind"), [([], {}), (["refund"], {"safe_to_rerun": True})], ids=["nobody", "safe"]
+)
+def test_where_nobody_is_asked_it_dies_at_once(reconcilers: list[str], kind: dict[str, Any]) -> None:
+    asker, task = condemned(*reconcilers, **kind)
+    assert (end(task), ask(asker)) == (("dead", "lease_expired"), [])
+
+
+def test_it_does_not_run_again_where_its_kind_is_declared_safe_later() -> None:
+    asker, task = condemned("refund")
+    Kind.objects.update(safe_to_rerun=True)
+    assert (ask(asker), lifecycle.settle_unknown()) == ([], 1)
+    assert end(task) == ("dead", "lease_expired")
+
+
+def test_it_can_be_cancelled() -> None:
+    _, task = condemned("refund")
+    assert lifecycle.cancel([task.id], actor="ana") == {task.id}
+    assert end(task) == ("cancelled", "")
+
+
+def test_asking_about_it_costs_one_process_at_the_most() -> None:
+    asker, task = condemned("refund")
+    other = world.worker("refund")
+    assert len(ask(asker)) == 1
+    die_seen(asker)
+    pass_by(WINDOW + 1)
+    assert ask(other) == []
+    assert lifecycle.settle_unknown() == 1
+    assert end(task) == ("dead", "lease_expired")
+    assert last_event(task).data == {"reason": "lease_expired", "asks": 1}
+
+
+def test_a_process_that_is_lost_unseen_while_it_asks_proves_nothing() -> None:
+    """A killed tree, a host that is gone: the next one asks, and what the first one's death tells later is old."""
+    asker, task = condemned("refund")
+    other = world.worker("refund")
+    assert len(ask(asker)) == 1
+    vanish(asker)
+    pass_by(WINDOW + 1)
+    (asked,) = ask(other)
+    WorkerProcess.objects.filter(pk=asker).update(exit_seen_at=timezone.now())
+    assert lifecycle.settle_unknown() == 0
+    assert answer(other, asked, Truth.DONE, result_text="1")
+    assert end(task) == ("succeeded", "")
+
+
+def test_nor_does_one_that_dies_after_it_has_answered() -> None:
+    asker, task = condemned("refund")
+    other = world.worker("refund")
+    assert answer(asker, ask(asker)[0], Truth.STILL_UNKNOWN)
+    die_seen(asker)
+    pass_by(60)
+    assert lifecycle.settle_unknown() == 0
+    assert answer(other, ask(other)[0], Truth.DONE, result_text="1")
+    assert end(task) == ("succeeded", "")
+
+
+def test_reprocessed_by_a_person_it_begins_anew() -> None:
+    """What it was condemned for in an earlier cycle is over."""
+    asker, task = condemned("refund")
+    assert answer(asker, ask(asker)[0], Truth.NOT_DONE)
+    assert lifecycle.reprocess([task.id], actor="ana") == {task.id}
+    again = world.worker("refund")
+    assert len(lifecycle.claim(again, 1, ["refund"])) == 1
+    vanish(again)
+    assert answer(asker, ask(asker)[0], Truth.NOT_DONE)
+    assert end(task) == ("ready", "")

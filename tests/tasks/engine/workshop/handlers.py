@@ -154,13 +154,15 @@ async def glue(context: Context) -> str:
 
 @reconcile("workshop.glue")
 def is_glued(context: UnknownContext) -> Report:
-    """What the payload says; ``slow``: not before it is asked the second time."""
+    """What the payload says; ``slow``: not before it is asked the second time; ``kills``: its process."""
     note(context.payload, f"asked {context.asks} {os.getpid()} {context.task_id}")
     truth = context.payload["truth"]
     if truth == "broken":
         raise ShopClosed("the glue is locked away, password=hunter2secret")
     if truth == "slow" and context.asks == 1:
         time.sleep(3600)
+    if truth == "kills":
+        os.kill(os.getpid(), signal.SIGKILL)
     glued = done({"glued": context.attempt_id, "ended": context.process_ended})
     return {"not_done": not_done, "still_unknown": still_unknown}.get(truth, glued)
 
