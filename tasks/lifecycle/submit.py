@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,13 +22,26 @@ from tasks.payload_schemas import Misfit, misfit
 from tasks.states import Status
 
 BATCH = 500
+BATCH_CHARACTERS = 32 * 1024 * 1024
 MAX_TAGS = 50
 #: How far from now a task may start or expire; what lies beyond is a slip, such as milliseconds taken for seconds.
 MAX_YEARS = 10
 MAX_AWAY = timedelta(days=365.25 * MAX_YEARS)
 
+#: Tasks, each with its payload as JSON.
+Batch = list[tuple[Task, str]]
+
 #: Columns that the tasks of one call have alike.
-ALIKE = (*("priority", "expires_at", "session_id", "user_id", "trace_id", "tags", "webhook_url", "idempotency_key"),)
+ALIKE = [
+    "priority",
+    "expires_at",
+    "session_id",
+    "user_id",
+    "trace_id",
+    "tags",
+    "webhook_url",
+    "idempotency_key",
+]
 
 # The rest of the columns is as a task begins. Without a lane for the kind and its provider nothing is inserted.
 INSERT = """
@@ -122,38 +135,54 @@ def submit_many(
 
 
 def _insert(kind: Kind, tasks: list[Task], start: datetime | None) -> list[Task]:
+    batches = list(_batches(tasks))
+    has_key = bool(tasks[0].idempotency_key)
     # One statement is a transaction by itself; all or none holds for more of them, too.
-    with transaction.atomic() if len(tasks) > BATCH or tasks[0].idempotency_key else nullcontext():
-        if tasks[0].idempotency_key and (earlier := _insert_or_earlier(kind, tasks[0], start)):
+    with transaction.atomic() if has_key or len(batches) > 1 else nullcontext():
+        if has_key and (earlier := _insert_or_earlier(kind, batches[0], start)):
             return [earlier]
-        if not tasks[0].idempotency_key:
-            for first in range(0, len(tasks), BATCH):
-                _insert_batch(kind, tasks[first : first + BATCH], start)
+        for batch in () if has_key else batches:
+            _insert_batch(kind, batch, start)
         if any(task.status == Status.READY for task in tasks):
             announce_ready()
     return tasks
 
 
-def _insert_or_earlier(kind: Kind, task: Task, start: datetime | None) -> Task | None:
-    """Insert ``task``; the earlier one of the same kind and idempotency key where there is one."""
-    same = Task.objects.filter(kind=kind, idempotency_key=task.idempotency_key)
+def _batches(tasks: Sequence[Task]) -> Iterator[Batch]:
+    """Each of at most ``BATCH`` tasks and about ``BATCH_CHARACTERS`` of payload: a statement has a limit."""
+    batch: Batch = []
+    room = BATCH_CHARACTERS
+    for task in tasks:
+        text = json.dumps(task.payload, ensure_ascii=False)
+        if batch and (len(batch) == BATCH or room < len(text)):
+            yield batch
+            batch, room = [], BATCH_CHARACTERS
+        batch.append((task, text))
+        room -= len(text)
+    yield batch
+
+
+def _insert_or_earlier(kind: Kind, batch: Batch, start: datetime | None) -> Task | None:
+    """Insert the one task; the earlier one of the same kind and idempotency key where there is one."""
+    same = Task.objects.filter(kind=kind, idempotency_key=batch[0][0].idempotency_key)
     if earlier := same.first():
         return earlier
     try:
         with transaction.atomic():
-            _insert_batch(kind, [task], start)
+            _insert_batch(kind, batch, start)
     except IntegrityError:
         # Two submits at once: the unique index let one in and made the other wait for its commit.
         return same.get()
     return None
 
 
-def _insert_batch(kind: Kind, tasks: Sequence[Task], start: datetime | None) -> None:
+def _insert_batch(kind: Kind, batch: Batch, start: datetime | None) -> None:
     """Insert these tasks and their first events, and tell the tasks what the database chose."""
+    tasks = [task for task, _ in batch]
     alike = {name: getattr(tasks[0], name) for name in ALIKE}
     each = {
         "ids": [task.pk for task in tasks],
-        "payloads": [_json_text(task.payload) for task in tasks],
+        "payloads": [text for _, text in batch],
         "subjects": [task.subject for task in tasks],
     }
     params = {"kind": kind.pk, "provider": kind.provider_id, "start": start, **alike, **each}
@@ -199,10 +228,6 @@ def _why_not(kind: Kind, payload: Any) -> Misfit | None:
     except Unstorable as error:
         return Misfit(str(error))
     return misfit(kind.handler, payload)
-
-
-def _json_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _priority(value: int) -> int:

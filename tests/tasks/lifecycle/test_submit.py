@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from tasks import lifecycle, submit
@@ -187,3 +187,42 @@ def test_importing_submit_imports_no_model() -> None:
 
     code = "import sys; from tasks import submit, handler; sys.exit('django.db.models' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.django_db
+def test_a_new_task_has_what_its_model_says() -> None:
+    """Each column that nobody chose, and what is told of the row is what is stored."""
+    told = lifecycle.submit(world.prompt_kind().name, {})
+    stored, usual = Task.objects.get(), Task(kind_id=told.kind_id, payload={})
+    chosen = {"id", "lane_id", "status", "run_after", "event_seq", "created_at", "status_at"}
+    for field in Task._meta.concrete_fields:
+        assert getattr(stored, field.attname) == getattr(told, field.attname), field.attname
+        if field.attname not in chosen:
+            assert getattr(stored, field.attname) == getattr(usual, field.attname), field.attname
+
+
+@pytest.mark.django_db
+def test_odd_texts_arrive_as_they_are() -> None:
+    odd = ["it's", 'a "quote"', "{brace}", "back\\slash", "NULL", "é\u2028\n", "%s"]
+    payload = {"text": odd, "big": 10**400, "small": 5e-324}
+    task = lifecycle.submit(world.prompt_kind().name, payload, tags=[odd[0], *odd[2:]], session_id=odd[1])
+    task.refresh_from_db()
+    assert (task.payload, task.tags, task.session_id) == (payload, [odd[0], *odd[2:]], odd[1])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_more_than_one_statement_can_carry_is_taken_all_or_none() -> None:
+    """36 MB of payloads go in two statements."""
+    kind = world.prompt_kind().name
+    payloads = [f"{number:02}" + "x" * 900_000 for number in range(40)]
+    assert len({task.pk for task in lifecycle.submit_many(kind, payloads)}) == 40
+    assert list(Task.objects.order_by("pk").values_list("payload", flat=True)) == payloads
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE tasks_task ADD CONSTRAINT no_y CHECK (payload::text NOT LIKE '\"y%%') NOT VALID")
+    try:
+        with pytest.raises(IntegrityError):
+            lifecycle.submit_many(kind, [*payloads, "y"])
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE tasks_task DROP CONSTRAINT no_y")
+    assert Task.objects.count() == 40
