@@ -33,6 +33,8 @@ class OtherProviders:
 
     def __init__(self, database: DatabaseThread) -> None:
         self._database = database
+        #: Until when nobody of this process looks at a limit again that one has just found used up, monotonic.
+        self._again_at: dict[str, float] = {}
 
     async def find(self, name: str) -> NamedProvider:
         """The provider of that name, as it stands at this moment. Raises ConfigurationFault or ProviderAtRest."""
@@ -50,13 +52,21 @@ class OtherProviders:
 
         Raises ProviderAtRest after ``seconds`` in vain, and what ``waits`` raises.
         """
-        until = time.monotonic() + seconds
-        while not (place := await self._database.run(take_place, attempt_id, name)).taken:
-            why = f"the provider {name!r} has no room: {_told(place.full)}"
+        until, full = time.monotonic() + seconds, None
+        while True:
+            # However many wait here, they ask the thread that claims and saves no more often than one would.
+            if time.monotonic() >= self._again_at.get(name, 0.0):
+                place = await self._database.run(take_place, attempt_id, name)
+                if place.taken:
+                    return
+                full = place.full
+                self._again_at[name] = time.monotonic() + (LOOK_SECONDS if full else BUSY_SECONDS)
+            why = f"the provider {name!r} has no room: {_told(full)}"
             if time.monotonic() >= until:
                 raise ProviderAtRest(why)
             await waits(why)
-            await asyncio.sleep((LOOK_SECONDS if place.full else BUSY_SECONDS) * (1 + random.random()))  # noqa: S311
+            # Not in step with the others.
+            await asyncio.sleep(max(0.0, self._again_at[name] - time.monotonic()) + BUSY_SECONDS * random.random())  # noqa: S311 - no secret
 
 
 def patience(timeout_seconds: float, *, has_paid: bool) -> float:

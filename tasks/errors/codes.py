@@ -205,7 +205,8 @@ _CODES = (
         user_message=LATER,
         runbook="A handler asked for another provider than its kind's, and nothing may be sent to that one now. The"
         " task is put off without using attempts.",
-        next_step="Look at /kinds/ for why it is on hold; release it there once its cause is gone.",
+        next_step="Look at /kinds/ for why it is on hold, and release it there once its cause is gone. Where its limits"
+        " are used up, raise them, or wait.",
     ),
     CodeSpec(
         code="AI_TOOL_FAILED",

@@ -81,9 +81,9 @@ WITH open_lane AS MATERIALIZED (
       AND k.paused_at IS NULL AND (k.handler = '' OR k.handler = ANY(%(handlers)s))
       AND p.held_at IS NULL AND (p.cooling_until IS NULL OR p.cooling_until <= now())
 ), uncounted AS MATERIALIZED (
-    SELECT FROM open_lane l
-    WHERE NOT %(counted)s AND num_nonnulls(l.kind_room, l.provider_room) > 0 AND EXISTS (
-        SELECT FROM tasks_task t WHERE t.lane_id = l.id AND t.status = 'ready' AND t.parked_at IS NULL)
+    SELECT FROM open_lane l CROSS JOIN LATERAL (
+        SELECT FROM tasks_task t WHERE t.lane_id = l.id AND t.status = 'ready' AND t.parked_at IS NULL LIMIT 1) AS one
+    WHERE NOT %(counted)s AND num_nonnulls(l.kind_room, l.provider_room) > 0
     LIMIT 1
 ), roomy AS MATERIALIZED (
     SELECT * FROM open_lane
@@ -158,7 +158,7 @@ WITH open_lane AS MATERIALIZED (
     UPDATE tasks_task t SET
         status = 'running', status_at = now(), worker_id = %(worker)s, attempt_id = begun.id,
         cycle_started_at = COALESCE(t.cycle_started_at, now()), event_seq = t.event_seq + 1, progress = NULL
-    FROM begun WHERE t.id = begun.task_id
+    FROM begun WHERE t.id = begun.task_id AND t.status || '' = 'ready'
     RETURNING t.id, begun.id AS attempt_id, t.kind_id, t.cycle, t.payload, t.failures, t.snoozes,
               extract(epoch FROM now() - t.cycle_started_at)::float8 AS elapsed_seconds,
               begun.provider_id, begun.prompt_version_id, t.session_id, t.user_id, t.trace_id, t.tags, t.event_seq,

@@ -44,7 +44,9 @@ def finish(worker_id: int, ends: Sequence[End]) -> Saved:
     An end is refused, and noted on its task, when the task no longer belongs to this attempt and worker. Of two ends of
     one attempt the first counts. Each is recorded whole or not at all; after an error some may be.
     """
-    by_attempt = {end.attempt_id: end for end in reversed(ends)}
+    by_attempt: dict[int, End] = {}
+    for end in ends:
+        by_attempt.setdefault(end.attempt_id, end)
     plain = _finish_plain(worker_id, list(by_attempt.values()))
     left = [end for attempt_id, end in by_attempt.items() if attempt_id not in plain]
     rest = _finish_whole(worker_id, left) if left else NOTHING

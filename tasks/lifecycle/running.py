@@ -17,7 +17,8 @@ WITH free AS MATERIALIZED (
     SELECT t.id, p.progress
     FROM jsonb_to_recordset(%(progress)s::jsonb) AS p(id uuid, attempt_id bigint, progress jsonb)
     JOIN tasks_task t ON t.id = p.id
-    WHERE t.status = 'running' AND t.attempt_id = p.attempt_id
+    -- As in ``success``: no partial index may answer.
+    WHERE t.status || '' = 'running' AND t.attempt_id = p.attempt_id
     ORDER BY t.id FOR NO KEY UPDATE OF t SKIP LOCKED
 ), told AS (
     UPDATE tasks_task t SET progress = free.progress FROM free WHERE t.id = free.id

@@ -135,14 +135,15 @@ def submit_many(
 
 
 def _insert(kind: Kind, tasks: list[Task], start: datetime | None) -> list[Task]:
-    batches = list(_batches(tasks))
-    has_key = bool(tasks[0].idempotency_key)
-    # One statement is a transaction by itself; all or none holds for more of them, too.
-    with transaction.atomic() if has_key or len(batches) > 1 else nullcontext():
-        if has_key and (earlier := _insert_or_earlier(kind, batches[0], start)):
-            return [earlier]
-        for batch in () if has_key else batches:
-            _insert_batch(kind, batch, start)
+    # By itself one statement is a transaction. Within the caller's it has a savepoint: an error takes back no more.
+    is_alone = len(tasks) == 1 and not tasks[0].idempotency_key and connection.get_autocommit()
+    with nullcontext() if is_alone else transaction.atomic():
+        for batch in _batches(tasks):
+            if tasks[0].idempotency_key:
+                if earlier := _insert_or_earlier(kind, batch, start):
+                    return [earlier]
+            else:
+                _insert_batch(kind, batch, start)
         if any(task.status == Status.READY for task in tasks):
             announce_ready()
     return tasks
@@ -275,7 +276,7 @@ def _tags(tags: Sequence[str]) -> list[str]:
 def _url(value: str) -> str:
     if value:
         try:
-            URLValidator(schemes=["http", "https"])(value)
+            URLValidator(schemes=["http", "https"])(_short("webhook_url", value, 2_000))
         except ValidationError as error:
             raise SubmitError(_("webhook_url is not an http or https URL.")) from error
     return value

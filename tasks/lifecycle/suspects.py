@@ -55,12 +55,12 @@ WHERE t.id = ANY(%(suspects)s) AND (
 WAS_CONDEMNED = """EXISTS (
     SELECT 1 FROM tasks_taskevent e WHERE e.task_id = t.id AND e.cycle = t.cycle AND e.type = 'rescued'
       AND e.data ->> 'condemned' = 'true')"""
-DIED_ASKING = """EXISTS (
+DIED_ASKING = """(t.asks > 0 AND EXISTS (
     SELECT 1 FROM tasks_taskevent e JOIN tasks_workerprocess w ON w.id = (e.data ->> 'worker')::bigint
     WHERE e.task_id = t.id AND e.cycle = t.cycle AND e.type = 'asking'
       AND w.exit_seen_at IS NOT NULL AND w.stopped_at IS NULL
       AND NOT EXISTS (
-        SELECT 1 FROM tasks_taskevent l WHERE l.task_id = t.id AND l.seq > e.seq AND l.type IN ('asking', 'asked')))"""
+        SELECT 1 FROM tasks_taskevent l WHERE l.task_id = t.id AND l.seq > e.seq AND l.type IN ('asking', 'asked'))))"""
 VERDICTS = f"SELECT t.id, {DIED_ASKING} FROM tasks_task t WHERE t.id = ANY(%s) AND {WAS_CONDEMNED}"  # noqa: S608
 
 #: Parts of the claim, where ``s`` is a suspect that is ready. What was lost is looked up once, not for each of them.

@@ -5,7 +5,7 @@ from django.db import migrations, models
 # Room on each page for the second version of each row, which is the last: an update that changes no indexed column and
 # finds room on its page leaves all indexes alone.
 ROOM = "ALTER TABLE tasks_attempt SET (fillfactor = 45)"
-NO_ROOM = "ALTER TABLE tasks_attempt RESET (fillfactor)"
+LESS_ROOM = "ALTER TABLE tasks_attempt SET (fillfactor = 80)"
 
 ONE_RUNNING = models.UniqueConstraint(
     fields=("task",), condition=models.Q(outcome="running"), name="attempt_one_running_per_task"
@@ -18,19 +18,14 @@ SUCCESS_ONCE = models.UniqueConstraint(
 )
 
 
-def unique(name: str, table: str, condition: str) -> str:
-    """The index of such a constraint, built beside the work; what a run that was cut off left of it goes first."""
-    return f"CREATE UNIQUE INDEX CONCURRENTLY {name} ON {table} (task_id) WHERE {condition}"
-
-
 def drop(name: str) -> str:
-    """The same for its end."""
+    """Beside the work; where there is none, nothing."""
     return f"DROP INDEX CONCURRENTLY IF EXISTS {name}"
 
 
-def both(name: str, table: str, condition: str) -> list[str]:
-    """Drop and build."""
-    return [drop(name), unique(name, table, condition)]
+def build(name: str, table: str, condition: str) -> list[str]:
+    """The unique index of such a constraint, beside the work; what a run that was cut off left of it goes first."""
+    return [drop(name), f"CREATE UNIQUE INDEX CONCURRENTLY {name} ON {table} (task_id) WHERE {condition}"]
 
 
 RUNNING = ("attempt_one_running_per_task", "tasks_attempt", "outcome = 'running'")
@@ -47,16 +42,16 @@ class Migration(migrations.Migration):
     dependencies = [("tasks", "0010_limit_places")]
     operations = [
         migrations.SeparateDatabaseAndState(
-            [migrations.RunSQL(both(*SUCCESS), drop(SUCCESS[0]))],
+            [migrations.RunSQL(build(*SUCCESS), drop(SUCCESS[0]))],
             [migrations.AddConstraint("taskevent", SUCCESS_ONCE)],
         ),
         migrations.SeparateDatabaseAndState(
-            [migrations.RunSQL(drop(RUNNING[0]), both(*RUNNING))],
+            [migrations.RunSQL(drop(RUNNING[0]), build(*RUNNING))],
             [migrations.RemoveConstraint("attempt", ONE_RUNNING.name)],
         ),
         migrations.SeparateDatabaseAndState(
-            [migrations.RunSQL(drop(SUCCEEDED[0]), both(*SUCCEEDED))],
+            [migrations.RunSQL(drop(SUCCEEDED[0]), build(*SUCCEEDED))],
             [migrations.RemoveConstraint("attempt", ONE_SUCCESS.name)],
         ),
-        migrations.RunSQL(ROOM, NO_ROOM),
+        migrations.RunSQL(ROOM, LESS_ROOM),
     ]

@@ -19,7 +19,7 @@ def kept_plans() -> list[str]:
     worker = world.worker()
     with connection.cursor() as cursor:
         cursor.execute("SET plan_cache_mode = force_generic_plan")
-        lifecycle.claim(worker, 5, [])
+        lifecycle.claim_batch(worker, 5, [], count_first=True)
         cursor.execute("SELECT name, cardinality(parameter_types) FROM pg_prepared_statements ORDER BY prepare_time")
         plans = []
         for name, count in cursor.fetchall():
@@ -53,7 +53,8 @@ def test_a_plan_of_few_tasks_reads_no_table_of_them_whole(few: None) -> None:
     limits, claim = in_thread()
     assert "tasks_lane" in limits
     assert "Insert on tasks_attempt" in claim
-    assert "Seq Scan on tasks_task" not in limits + claim
+    for whole in ("Seq Scan on tasks_task", "Hash Join", "Merge Join"):
+        assert whole not in limits + claim
 
 
 def test_other_connections_of_the_process_plan_as_they_always_do(few: None) -> None:

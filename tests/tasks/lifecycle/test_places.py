@@ -13,7 +13,7 @@ from tasks.lifecycle import Claimed, Full, Place, clear_places, take_place
 from tasks.models import LimitPlace
 from tasks.models.limit import Limit
 from tests.tasks.lifecycle import world
-from tests.tasks.lifecycle.test_limits import call, claim, end, ready
+from tests.tasks.lifecycle.test_limits import claim, end, ready
 
 TAKEN = Place(taken=True)
 
@@ -35,7 +35,7 @@ def test_a_place_counts_beside_those_of_claims() -> None:
     assert take_place(two.attempt_id, "p") == Place(taken=False, full=Full("running", 2, 2))
     assert claim().tasks == []
     assert lifecycle.fullness().providers == {"p": Full("running", 2, 2)}
-    end(worker, [one], call())
+    end(worker, [one], world.a_call())
     assert take_place(two.attempt_id, "p") == TAKEN
     assert LimitPlace.objects.get().attempt_id == two.attempt_id
 
@@ -45,7 +45,7 @@ def test_a_place_counts_one_request_and_its_end_the_others() -> None:
     world.prompt_kind(provider=world.provider(requests_per_minute=5))
     worker, (one, two) = handlers(2)
     assert take_place(one.attempt_id, "p") == TAKEN
-    end(worker, [one], call(), call(), call())
+    end(worker, [one], world.a_call(), world.a_call(), world.a_call())
     ready("ticket.triage", 9)
     assert len(claim().tasks) == 2
     assert take_place(two.attempt_id, "p") == Place(taken=False, full=Full("requests", 5, 5))
@@ -57,7 +57,7 @@ def test_what_a_place_is_taken_to_spend_and_has_spent() -> None:
     worker, (one, two) = handlers(2)
     assert take_place(one.attempt_id, "p") == TAKEN
     assert take_place(two.attempt_id, "p") == Place(taken=False, full=Full("tokens", 0, 1_500))
-    end(worker, [one], call(tokens=100))
+    end(worker, [one], world.a_call(tokens=100))
     assert take_place(two.attempt_id, "p") == TAKEN
 
 

@@ -226,3 +226,27 @@ def test_more_than_one_statement_can_carry_is_taken_all_or_none() -> None:
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE tasks_task DROP CONSTRAINT no_y")
     assert Task.objects.count() == 40
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_caller_who_commits_by_hand_is_served(second_connection: psycopg.Connection) -> None:
+    kind = world.prompt_kind().name
+    transaction.set_autocommit(False)
+    try:
+        submit(kind, {})
+        assert second_connection.execute("SELECT count(*) FROM tasks_task").fetchone() == (0,)
+        transaction.commit()
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)
+    assert second_connection.execute("SELECT count(*) FROM tasks_task").fetchone() == (1,)
+
+
+@pytest.mark.django_db
+def test_an_error_of_the_database_leaves_the_callers_transaction_usable() -> None:
+    kind = world.prompt_kind().name
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE tasks_task ADD CONSTRAINT none_at_all CHECK (false) NOT VALID")
+    with pytest.raises(IntegrityError):
+        submit(kind, {})
+    assert Task.objects.count() == 0
