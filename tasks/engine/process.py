@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.context import ForkProcess
+from pathlib import Path
 from typing import Any
 
 from tasks.engine.timer import EXPIRED, RECYCLED, Timer
@@ -81,6 +82,12 @@ def receive_stop_signals(how: signal.Handlers) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
 
+def _show_name(name: str) -> None:
+    """What ``ps`` and ``top`` call this process, up to 15 characters. Where there is no such file, it has no name."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(name)
+
+
 class Child(ForkProcess):
     """One process of the tree. Start it from the parent's main thread, with no database connection open.
 
@@ -115,6 +122,7 @@ class Child(ForkProcess):
     def run(self) -> None:
         """In the child: tie it to its parent, take the signals, run the target. Exit code 1 on an exception."""
         die_with(self._made_by)
+        _show_name(self.name)
         if not self._keeps_signals_held:
             receive_stop_signals(signal.SIG_DFL)
         try:

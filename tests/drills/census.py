@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -15,17 +15,27 @@ from tests.drills.chaos import Kill
 from tests.drills.rig import Rig
 
 LOOK_SECONDS = 0.25
+#: What is replaced.
+ROLES = ("worker", "caretaker")
+#: What a process is called that was killed before its first lines: its parent's name.
+UNNAMED = "sentinel"
 #: So long after its main a process of the tree may still be seen: the kernel kills it, and takes its memory apart.
 ORPHAN_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
 class Birth:
-    """A process and when it began, in seconds of the wall clock."""
+    """A process, when it began, in seconds of the wall clock, and what it calls itself: ``worker-3``."""
 
     pid: int
     parent: int
     at: float
+    name: str = ""
+
+    @property
+    def role(self) -> str:
+        """Known from its first moment on, unlike the one that it registers with."""
+        return self.name.partition("-")[0]
 
 
 class Census:
@@ -72,25 +82,23 @@ class Census:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return
-        if pid not in self.births:
-            self.births[pid] = Birth(pid, process.ppid(), process.create_time())
+        # Between its fork and its first lines it is called as its parent is: asked again until it has its own name.
+        if pid not in self.births or self.births[pid].role not in ROLES:
+            self.births[pid] = Birth(pid, process.ppid(), process.create_time(), process.name())
         if now - self._ended.get(session, now) > ORPHAN_SECONDS:
             self.orphans.add(pid)
 
 
-def replacements(
-    kills: Sequence[Kill], births: Collection[Birth], roles: Mapping[int, str], over: float
-) -> dict[int, float]:
+def replacements(kills: Sequence[Kill], births: Collection[Birth], over: float) -> dict[int, float]:
     """Process id of each killed worker and caretaker -> seconds until another began in its place. Pure.
 
-    Left out are those whose sentinel did not live long enough to do it. ``roles``: of the processes that registered;
-    ``over``: when the drill was over.
+    Left out are those whose sentinel did not live long enough to do it. ``over``: when the drill was over.
     """
     seconds: dict[int, float] = {}
     taken: set[int] = set()
-    unregistered = {kill.pid for kill in kills if kill.role == "child"}
+    killed = {kill.pid for kill in kills}
     for kill in kills:
-        if kill.role not in ("worker", "caretaker"):
+        if kill.role not in ROLES:
             continue
         heirs = [
             birth
@@ -98,7 +106,7 @@ def replacements(
             if birth.parent == kill.parent
             and birth.at > kill.at
             and birth.pid not in taken
-            and (roles.get(birth.pid) == kill.role or birth.pid in unregistered)
+            and (birth.role == kill.role or (birth.role == UNNAMED and birth.pid in killed))
         ]
         end = min((other.at for other in kills if other.at > kill.at and _ends(other, kill.parent)), default=over)
         heir = min(heirs, key=lambda birth: birth.at, default=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.drills.census import Census, replacements
@@ -225,9 +225,8 @@ def _of_the_database(plan: Plan, evidence: Evidence, chaos: Chaos) -> list[Findi
 
 def _replaced(rig: Rig, chaos: Chaos, census: Census) -> Finding:
     """How soon another process ran in the place of each that was killed under a living sentinel."""
-    roles: Mapping[int, str] = dict(rig.sql("SELECT pid, role FROM tasks_workerprocess"))
     over = max((kill.at for kill in chaos.kills), default=0.0) + REPLACED_SECONDS
-    seconds = replacements(chaos.kills, list(census.births.values()), roles, over)
+    seconds = replacements(chaos.kills, list(census.births.values()), over)
     longest = max(seconds.values(), default=0.0)
     limit = max(REPLACED_SECONDS, rig.start_seconds)
     return figure(f"longest of {len(seconds)} replacements, in seconds", round(longest, 2), longest < limit)

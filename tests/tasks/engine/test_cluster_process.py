@@ -38,3 +38,18 @@ def test_an_orphan_dies(tmp_path: Path, case: str) -> None:
 
     wait_until(gone, 3, "the orphan's end")
     assert (tmp_path / "report").read_text() == str(pid)
+
+
+def test_a_process_is_called_by_what_it_does() -> None:
+    """By ``ps``, and by whoever looks for the one that takes all the memory."""
+    code = (
+        "import time; from tasks.engine.process import Child;"
+        " child = Child(time.sleep, (60,), name='worker-3'); child.start(); print(child.pid, flush=True); child.join()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        try:
+            wait_until(lambda: child.name() == "worker-3", 10, "its name")
+        finally:
+            parent.kill()
