@@ -178,6 +178,7 @@ SELECT id, attempt_id, kind_id, cycle, payload::text, failures, snoozes, elapsed
         FROM tasks_kind k LEFT JOIN tasks_provider p ON p.name = k.provider_id
         WHERE k.name IN (SELECT kind_id FROM moved))::text END
 FROM (VALUES (1)) AS always LEFT JOIN moved ON true
+WHERE moved.id IS NOT NULL OR EXISTS (SELECT FROM uncounted)
 ORDER BY priority DESC, run_after, id
 """
 CLAIM = (
@@ -290,11 +291,13 @@ def _take(
 ) -> list[Claimed] | None:
     """None: nothing was taken, since there are limits to count first."""
     rows = prepared.rows(CLAIM, parameters(worker_id, count, handlers, rooms))
+    if not rows:
+        return []
     told = json.loads(next(row[-1] for row in rows if row[-1]))
     if told["uncounted"]:
         return None
-    setups = {kind: _setup(*parts) for kind, parts in (told["kinds"] or {}).items()}
-    return [Claimed._make((*row[:FIELDS], told["now"], setups[row[KIND]])) for row in rows if row[0]]
+    setups = {kind: _setup(*parts) for kind, parts in told["kinds"].items()}
+    return [Claimed._make((*row[:FIELDS], told["now"], setups[row[KIND]])) for row in rows]
 
 
 def _setup(settings: dict[str, Any], endpoint: dict[str, Any] | None) -> Setup:

@@ -49,10 +49,10 @@ def test_a_job_knows_the_time_of_the_database_whatever_this_machine_believes() -
 
 
 @pytest.mark.django_db
-def test_a_claim_asks_for_limits_and_for_tasks_and_no_more_once_the_prompts_are_known() -> None:
+def test_a_claim_asks_for_tasks_and_no_more_once_the_prompts_are_known() -> None:
     world.prompt_kind()
     worker, versions = world.worker(), Versions()
-    for expected in (3, 2):
+    for expected in (2, 1):
         lifecycle.submit_many("ticket.triage", [{"text": "a"}] * 5)
         with CaptureQueriesContext(connection) as queries:
             assert len(claim_jobs(worker, 5, [], versions).jobs) == 5

@@ -65,6 +65,26 @@ def test_a_claim_that_was_never_confirmed_is_handed_back_and_runs(wire: Wire, pr
     assert [[kind for kind, *_ in world.events(task.id)] for task in tasks] == [steps] * 4
 
 
+def test_a_plain_success_that_was_never_confirmed_is_not_stored_twice(wire: Wire) -> None:
+    """It is one statement, without a transaction around it."""
+    Kind.objects.create(name="saw", handler="workshop.saw", safe_to_rerun=False)
+    with QCluster(wire.url, **SETTINGS) as cluster:
+        cluster.wait_ready()
+        with wire.cut(SAVE[0]) as trap:
+            tasks = lifecycle.submit_many("saw", [{"length": 2}] * 3)
+            trap.wait()
+        wait_until(all_succeeded, "all done", 10)
+        probe = lifecycle.submit("saw", {"length": 2})
+        wait_until(lambda: world.stored(probe.id).status == "succeeded", "one more", 10)
+        cluster.terminate()
+        assert cluster.wait() == 0
+    assert outcomes() == {("succeeded", True): 4}
+    assert [[kind for kind, *_ in world.events(task.id)] for task in tasks] == [
+        ["submitted", "claimed", "succeeded"]
+    ] * 3
+    assert not WorkerProcess.objects.exclude(late_saves_refused=0).exists()
+
+
 def test_a_save_that_was_never_confirmed_is_not_done_twice(wire: Wire, provider: ScriptedProvider) -> None:
     with QCluster(wire.url, **SETTINGS) as cluster:
         cluster.wait_ready()
