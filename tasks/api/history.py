@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -15,6 +16,8 @@ from tasks.api.auth import find_key
 from tasks.api.state import FIELDS, told
 from tasks.api.watch import News
 from tasks.models import ApiKey, Task
+
+logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,6 +77,7 @@ def open_stream(token: str, task_id: UUID, after: int | None) -> Opened:
             raise Refused(404, "There is no such task.")
         moves = [] if after is None else _newer({task_id: after}).get(task_id, [])
     except (OperationalError, InterfaceError) as error:
+        logger.warning("A stream was not opened: %s", error)
         raise Refused(503, "The database cannot be reached. Try again.") from error
     # A move between the two reads is in the history already: the watch must not tell of it again.
     (state,) = told([row])

@@ -89,6 +89,11 @@ class Deaths:
         """Remember one death."""
         self._waiting.append((pid, exit_code))
 
+    @property
+    def are_written(self) -> bool:
+        """Whether every death that was noted is in the database."""
+        return not self._waiting and not self._errand.is_under_way
+
     def tend(self) -> None:
         """Once a round: take the answer of the errand under way, and send the next one when there is something."""
         if (code := self._errand.ended()) is not None:

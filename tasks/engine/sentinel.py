@@ -255,7 +255,7 @@ class Sentinel(stock.Sentinel):  # type: ignore[misc]  # django-q2 is untyped
         started = time.monotonic()
         drained = started + settings.REDRIVE_DRAIN_SECONDS
         self._ask(self.pool)
-        # The caretaker takes back what they leave under way.
+        # The caretaker takes back what they leave under way, and learns from the database who died.
         self._await(self.pool, drained + CARETAKER_AFTER_DRAIN_SECONDS)
         caretakers = [self.pusher] if self.pusher else []
         self._ask(caretakers)
@@ -273,11 +273,11 @@ class Sentinel(stock.Sentinel):  # type: ignore[misc]  # django-q2 is untyped
             process.send(signal.SIGTERM)
 
     def _await(self, processes: list[Child], deadline: float) -> None:
-        """Until all have ended or ``deadline``; the watchdog and the errands go on meanwhile, and deaths are noted."""
+        """Until all have ended and each death is written down, or ``deadline``; the watchdog goes on meanwhile."""
         while time.monotonic() < deadline:
             # Each is asked, not just the first that lives.
             ended = [self._has_ended(process) for process in processes]
-            if all(ended):
+            if all(ended) and self._deaths.are_written:
                 return
             self._spend(STOP_POLL_SECONDS)
 

@@ -16,6 +16,7 @@ import pytest
 from tasks import lifecycle
 from tasks.models import ApiKey, Task
 from tasks.states import Status
+from tests.cluster import wait_until
 from tests.deadletters import deaths
 from tests.factories import make_task
 from tests.site import serve
@@ -78,7 +79,17 @@ class Stream:
 def stream(url: str, task_id: Any, query: str = "", key: str | None = None, **headers: str) -> Iterator[Stream]:
     """A stream of the task's events, with a new key where none is given."""
     key = make_key(name=f"shop {uuid4()}") if key is None else key
-    opened = Stream(url, f"/api/v1/tasks/{task_id}/events{query}", Authorization=f"Bearer {key}", **headers)
+    path = f"/api/v1/tasks/{task_id}/events{query}"
+
+    def knock() -> Stream | None:
+        """None where the process has no connection to spare at this moment, and asks to come again."""
+        opened = Stream(url, path, Authorization=f"Bearer {key}", **headers)
+        if opened.status != 503:
+            return opened
+        opened.close()
+        return None
+
+    opened = wait_until(knock, "a stream, or why there is none")
     try:
         yield opened
     finally:

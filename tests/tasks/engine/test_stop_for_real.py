@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tasks import lifecycle
@@ -164,9 +165,25 @@ def test_nothing_is_left_running_by_those_who_do_not_hear(test_database_url: str
     assert set(Task.objects.values_list("failures", "rescues")) == {(0, 0)}
 
 
+SLOW_TO_NOTE_A_DEATH = """
+CREATE FUNCTION note_slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN NEW; END $$;
+CREATE TRIGGER note_slowly BEFORE UPDATE OF exit_code ON tasks_workerprocess
+FOR EACH ROW EXECUTE FUNCTION note_slowly();
+"""
+
+
+@pytest.fixture
+def slow_to_note_a_death(second_connection: psycopg.Connection) -> Iterator[None]:
+    second_connection.execute(SLOW_TO_NOTE_A_DEATH)
+    yield
+    second_connection.execute("DROP FUNCTION note_slowly CASCADE")
+
+
+@pytest.mark.usefixtures("slow_to_note_a_death")
 def test_a_worker_killed_while_it_drains_leaves_nothing_running(test_database_url: str, tmp_path: Path) -> None:
+    """The caretaker stays until it was told of the death, however slow the database is to note it."""
     log = tmp_path / "work"
-    settings = WORKSHOP | {"REDRIVE_DRAIN_SECONDS": 4, "REDRIVE_WORKERS": 1}
+    settings = WORKSHOP | {"REDRIVE_DRAIN_SECONDS": 10, "REDRIVE_WORKERS": 1}
     with QCluster(test_database_url, log=tmp_path / "said", **settings) as cluster:
         cluster.wait_ready()
         all_at_work(log, deaf=1, asleep=1)
