@@ -18,6 +18,8 @@ import psycopg
 
 ROOT = Path(__file__).resolve().parent.parent
 DEADLINE = 30.0
+#: What other tests on the same cores may add to any time that is promised. The drills measure the promises.
+BUSY_MACHINE = 10.0
 T = TypeVar("T")
 LIVE = """
 SELECT DISTINCT pid, role FROM tasks_workerprocess
@@ -26,8 +28,11 @@ WHERE lost_at IS NULL AND stopped_at IS NULL AND exit_seen_at IS NULL AND pid = 
 
 
 def wait_until(check: Callable[[], T], what: str, timeout: float = DEADLINE) -> T:
-    """Ask again and again until ``check`` gives something true, which is returned. Fails with ``what`` after that."""
-    end = time.monotonic() + timeout
+    """Ask again and again until ``check`` gives something true, which is returned.
+
+    Fails with ``what`` after ``timeout`` seconds and what a busy machine may add.
+    """
+    end = time.monotonic() + timeout + BUSY_MACHINE
     while True:
         if value := check():
             return value

@@ -16,7 +16,6 @@ import pytest
 from tasks import lifecycle
 from tasks.models import ApiKey, Task
 from tasks.states import Status
-from tests.cluster import wait_until
 from tests.deadletters import deaths
 from tests.factories import make_task
 from tests.site import serve
@@ -75,21 +74,20 @@ class Stream:
         self._socket.close()
 
 
+def knock(url: str, path: str, key: str, **headers: str) -> Stream:
+    """A stream, or its refusal; once more where the process had no connection to spare and asked to come again."""
+    opened = Stream(url, path, Authorization=f"Bearer {key}", **headers)
+    if opened.status != 503:
+        return opened
+    opened.close()
+    return Stream(url, path, Authorization=f"Bearer {key}", **headers)
+
+
 @contextmanager
 def stream(url: str, task_id: Any, query: str = "", key: str | None = None, **headers: str) -> Iterator[Stream]:
     """A stream of the task's events, with a new key where none is given."""
     key = make_key(name=f"shop {uuid4()}") if key is None else key
-    path = f"/api/v1/tasks/{task_id}/events{query}"
-
-    def knock() -> Stream | None:
-        """None where the process has no connection to spare at this moment, and asks to come again."""
-        opened = Stream(url, path, Authorization=f"Bearer {key}", **headers)
-        if opened.status != 503:
-            return opened
-        opened.close()
-        return None
-
-    opened = wait_until(knock, "a stream, or why there is none")
+    opened = knock(url, f"/api/v1/tasks/{task_id}/events{query}", key, **headers)
     try:
         yield opened
     finally:
@@ -178,7 +176,7 @@ def test_a_stream_that_is_not_opened(
 def test_streams_hold_no_connection(site_url: str, second_connection: Any) -> None:
     """Forty open streams share the pool that pages have."""
     task, key = make_task(Status.READY), make_key()
-    streams = [Stream(site_url, f"/api/v1/tasks/{task.pk}/events", Authorization=f"Bearer {key}") for _n in range(40)]
+    streams = [knock(site_url, f"/api/v1/tasks/{task.pk}/events", key) for _n in range(40)]
     try:
         assert all(names(one, 1) == ["state"] for one in streams)
         mine = (

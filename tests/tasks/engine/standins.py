@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import django
 
@@ -79,6 +80,18 @@ def caretaker(cluster: str) -> None:
     note(asyncio.run(serve(None)), role="caretaker")
 
 
+class Unfit:
+    """Configuration that django-q2 stumbles over, once two workers and a caretaker are at work."""
+
+    def __bool__(self) -> bool:
+        deadline = time.monotonic() + 30
+        while Path(os.environ["STANDIN_LOG"]).read_text().count('"event": "ready"') < 3:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the stand-ins did not begin")
+            time.sleep(0.01)  # other processes write it
+        return True
+
+
 def main() -> None:
     django.setup()
     from django_q.conf import Conf
@@ -87,8 +100,8 @@ def main() -> None:
     from tasks.engine.sentinel import Targets
 
     note("main")
-    # Configuration that django-q2 stumbles over once the workers are there.
-    Conf.CPU_AFFINITY = os.environ.get("STANDIN_AFFINITY", 0)
+    if os.environ.get("STANDIN_AFFINITY") == "unfit":
+        Conf.CPU_AFFINITY = Unfit()
     sys.exit(0 if Cluster(Targets(worker, caretaker)).run() else 1)
 
 

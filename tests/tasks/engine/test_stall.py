@@ -18,8 +18,8 @@ from tests.tasks.engine import bench
 from tests.tasks.lifecycle import world
 
 pytestmark = pytest.mark.django_db
-STALL = 1.0
-MESSAGE = "no token or progress for 1 s; the call was aborted"
+STALL = 3.0
+MESSAGE = "no token or progress for 3 s; the call was aborted"
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import pytest
 from tasks import lifecycle
 from tasks.models import Attempt, Kind, Provider, Task, WorkerProcess
 from tests.chat import chat, chunk, stream
-from tests.cluster import QCluster, wait_until
+from tests.cluster import BUSY_MACHINE, QCluster, wait_until
 from tests.provider import ScriptedProvider
 from tests.tasks.engine.wire import Wire
 from tests.tasks.lifecycle import world
@@ -49,7 +49,7 @@ def stop(started: list[QCluster], *, group: bool) -> list[float]:
         cluster.terminate(group=group)
     took = []
     for cluster in started:
-        assert cluster.wait(DRAIN + 5) == 0
+        assert cluster.wait(DRAIN + 5 + BUSY_MACHINE) == 0
         took.append(time.monotonic() - at)
     assert [cluster.survivors() for cluster in started] == [[]] * TIMES
     return took
@@ -58,13 +58,14 @@ def stop(started: list[QCluster], *, group: bool) -> list[float]:
 def nobody_holds_anything() -> None:
     assert not Task.objects.filter(status="running").exists()
     assert not Attempt.objects.filter(outcome="running").exists()
-    assert not WorkerProcess.objects.filter(stopped_at=None).exists(), "each said that it stopped"
+    left = WorkerProcess.objects.filter(stopped_at=None, lost_at=None)
+    assert not left.exists(), "each said that it stopped, or another said it of one that had no time to"
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["main", "group"])
 def test_idle_clusters_are_gone_at_once(test_database_url: str, group: bool) -> None:
-    with clusters(test_database_url) as started:
-        assert max(stop(started, group=group)) < DRAIN + 5
+    with clusters(test_database_url, REDRIVE_DRAIN_SECONDS=60) as started:
+        assert max(stop(started, group=group)) < 60
     nobody_holds_anything()
 
 
@@ -77,7 +78,7 @@ def test_busy_clusters_hand_back_what_does_not_end_in_time(test_database_url: st
         tasks = lifecycle.submit_many("ticket.triage", [{"text": f"{n}"} for n in range(TIMES * SLOTS + 2)])
         calls = provider.wait_for(TIMES * SLOTS)
         took = stop(started, group=group)
-        assert max(took) < DRAIN + 5
+        assert max(took) < DRAIN + 5 + BUSY_MACHINE
         assert min(took) >= DRAIN, "they were given the time to end"
         closed = [call.wait_closed(1) for call in calls]
         assert len(provider.requests) == TIMES * SLOTS, "nothing was claimed after the signal"
@@ -95,7 +96,7 @@ def test_what_ends_within_the_drain_is_kept_and_what_cannot_be_stopped_is_cut_of
     The process does not wait for what it has handed back, and need not be killed by its sentinel.
     """
     log, said = tmp_path / "work", tmp_path / "said"
-    settings = {"REDRIVE_WORKERS": 1, "REDRIVE_SLOTS": 9, "REDRIVE_DRAIN_SECONDS": 1.5}
+    settings = {"REDRIVE_WORKERS": 1, "REDRIVE_SLOTS": 9, "REDRIVE_DRAIN_SECONDS": 3}
     for name, safe in (("deaf", True), ("stubborn", True), ("unsafe", False)):
         handler = "workshop.deaf" if name == "deaf" else "workshop.stubborn"
         Kind.objects.create(name=name, handler=handler, safe_to_rerun=safe)
@@ -112,8 +113,8 @@ def test_what_ends_within_the_drain_is_kept_and_what_cannot_be_stopped_is_cut_of
         provider.wait_for(1)
         at = time.monotonic()
         cluster.terminate()
-        assert cluster.wait(1.5 + 5) == 0
-        assert time.monotonic() - at < 1.5 + 5
+        assert cluster.wait(3 + 5 + BUSY_MACHINE) == 0
+        assert time.monotonic() - at < 3 + 5 + BUSY_MACHINE
         written = log.read_text()
         assert cluster.survivors() == []
     assert log.read_text() == written
@@ -143,7 +144,7 @@ def stops_in_time(cluster: QCluster) -> None:
     at = time.monotonic()
     cluster.terminate()
     assert cluster.wait() == 0
-    assert time.monotonic() - at < DRAIN + 5
+    assert time.monotonic() - at < DRAIN + 5 + BUSY_MACHINE
     assert cluster.survivors() == []
 
 

@@ -12,7 +12,7 @@ from deadletters.models import DeadLetter
 from tasks import lifecycle
 from tasks.models import Attempt, Kind, Provider, TaskEvent, WorkerProcess
 from tests.chat import chat, chunk, error, stream
-from tests.cluster import QCluster, wait_until
+from tests.cluster import BUSY_MACHINE, QCluster, wait_until
 from tests.provider import ScriptedProvider
 from tests.tasks.lifecycle import world
 
@@ -62,7 +62,7 @@ def test_a_cancel_aborts_the_call_within_about_a_second(test_database_url: str) 
         (call,) = provider.wait_for(1)
         asked_at = time.monotonic()
         assert lifecycle.cancel([task.id], actor="ana") == {task.id}
-        assert call.wait_closed() - asked_at < 3
+        assert call.wait_closed() - asked_at < 3 + BUSY_MACHINE
         wait_until(lambda: world.stored(task.id).status == "cancelled", "the task cancelled", 5)
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.counted) == ("cancelled", False)
@@ -83,7 +83,7 @@ def test_waits_are_kept_and_end_without_notices(test_database_url: str) -> None:
         submitted_at = time.monotonic()
         task = lifecycle.submit("ticket.triage", {"text": "try"})
         (first,) = provider.wait_for(1)
-        assert first.at - submitted_at < 3
+        assert first.at - submitted_at < 3 + BUSY_MACHINE
         wait_until(lambda: world.stored(task.id).status == "succeeded", "the third attempt", 20)
     assert world.stored(task.id).result == "third time lucky"
     first_try, second_try, third_try = Attempt.objects.order_by("id")
@@ -91,11 +91,11 @@ def test_waits_are_kept_and_end_without_notices(test_database_url: str) -> None:
         (later.started_at - earlier.finished_at).total_seconds()
         for earlier, later in ((first_try, second_try), (second_try, third_try))
     ]
-    assert 1.0 <= waits[0] < 1.0 + 2.5
-    assert 2.0 <= waits[1] < 2.0 + 2.5
+    assert 1.0 <= waits[0] < 1.0 + 2.5 + BUSY_MACHINE
+    assert 2.0 <= waits[1] < 2.0 + 2.5 + BUSY_MACHINE
     due = TaskEvent.objects.filter(task=task, type="due").values_list("at", flat=True)
     claimed = [second_try.started_at, third_try.started_at]
-    assert all((start - at).total_seconds() < 2.0 for at, start in zip(due, claimed, strict=True))
+    assert all((start - at).total_seconds() < 2.0 + BUSY_MACHINE for at, start in zip(due, claimed, strict=True))
 
 
 def test_a_poison_task_dies_after_three_processes_and_takes_nobody_with_it(test_database_url: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tasks import lifecycle, submit
@@ -215,7 +216,9 @@ def test_more_than_one_statement_can_carry_is_taken_all_or_none() -> None:
     """36 MB of payloads go in two statements."""
     kind = world.prompt_kind().name
     payloads = [f"{number:02}" + "x" * 900_000 for number in range(40)]
-    assert len({task.pk for task in lifecycle.submit_many(kind, payloads)}) == 40
+    with CaptureQueriesContext(connection) as asked:
+        assert len({task.pk for task in lifecycle.submit_many(kind, payloads)}) == 40
+    assert sum("INSERT INTO tasks_task " in query["sql"] for query in asked) == 2
     assert list(Task.objects.order_by("pk").values_list("payload", flat=True)) == payloads
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE tasks_task ADD CONSTRAINT no_y CHECK (payload::text NOT LIKE '\"y%%') NOT VALID")
