@@ -46,7 +46,6 @@ class Refused(Exception):
 class Opened:
     """What a stream begins with."""
 
-    task_id: UUID
     key_id: int
     state: dict[str, Any]
     moves: list[dict[str, Any]]
@@ -82,7 +81,7 @@ def open_stream(token: str, task_id: UUID, after: int | None) -> Opened:
     # A move between the two reads is in the history already: the watch must not tell of it again.
     (state,) = told([row])
     state["event_seq"] = max([state["event_seq"], *(move["seq"] for move in moves)])
-    return Opened(task_id, key.pk, state, moves)
+    return Opened(key.pk, state, moves)
 
 
 @in_a_thread

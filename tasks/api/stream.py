@@ -34,9 +34,10 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 PATH = re.compile(r"/api/v1/tasks/(?P<id>[0-9a-fA-F-]{36})/events\Z")
 MOST_STREAMS = 1_000
+#: A silent stream says this often that it is there, for the sake of proxies.
 PING_SECONDS = 15.0
-#: A key that was revoked ends its streams within this time.
-RECHECK_SECONDS = 60.0
+#: A key is looked at again after this time, at the next event or ping: once revoked, it ends its streams in a minute.
+RECHECK_SECONDS = 45.0
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -71,7 +72,7 @@ class EventStreams:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         gone = asyncio.create_task(_until_gone(receive))
         try:
-            async with self._watch.listen(opened.task_id, opened.state["event_seq"]) as listener:
+            async with self._watch.listen(opened.state) as listener:
                 await _Stream(opened, listener, send, gone, self._stop).run()
         finally:
             gone.cancel()
@@ -130,9 +131,9 @@ class _Stream:
             for move in self._opened.moves:
                 await self._write("move", move, number=move["seq"])
             while not await self._ended(state) and await self._wait():
-                for news in self._listener.take():
-                    state = news.state
-                    await self._tell(news.moves, state)
+                news = self._listener.take()
+                state = news.state
+                await self._tell(news.moves, state)
         finally:
             self._stopping.cancel()
 

@@ -24,29 +24,34 @@ class News:
     moves: list[dict[str, Any]]
 
 
-#: Reads the tasks of ``{task: last move known}``; news of those that changed or whose progress is to be compared.
+#: Reads the tasks of ``{task: last move known}``: the state of each, and its moves after that one.
 Look = Callable[[Mapping[UUID, int]], Awaitable[dict[UUID, News]]]
 
 
 @dataclass(eq=False)
 class Listener:
-    """One stream's wish to hear of one task: what it knows, and a bell."""
+    """One stream's wish to hear of one task: the state that it knows, the moves not taken yet, and a bell."""
 
-    task_id: UUID
-    known: int
-    news: list[News] = field(default_factory=list)
+    state: dict[str, Any]
+    moves: list[dict[str, Any]] = field(default_factory=list)
     bell: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def known(self) -> int:
+        """The last move that it knows."""
+        return int(self.state["event_seq"])
+
     def tell(self, news: News) -> None:
-        """Keep what is new to it, and ring."""
-        moves = [move for move in news.moves if move["seq"] > self.known]
-        self.known = max(self.known, news.state["event_seq"])
-        self.news.append(News(news.state, moves))
+        """Keep what is new to it, and ring; nothing where it knows as much, or more from when it was opened."""
+        if news.state == self.state or news.state["event_seq"] < self.known:
+            return
+        self.moves += [move for move in news.moves if move["seq"] > self.known]
+        self.state = news.state
         self.bell.set()
 
-    def take(self) -> list[News]:
-        """What has come since the last time."""
-        taken, self.news = self.news, []
+    def take(self) -> News:
+        """The state, and the moves that have come since the last time."""
+        taken, self.moves = News(self.state, self.moves), []
         self.bell.clear()
         return taken
 
@@ -65,9 +70,9 @@ class Watch:
         return sum(len(listeners) for listeners in self._listeners.values())
 
     @asynccontextmanager
-    async def listen(self, task_id: UUID, known: int) -> AsyncIterator[Listener]:
-        """A listener that hears of every move after ``known`` while the block runs."""
-        listener = Listener(task_id, known)
+    async def listen(self, state: dict[str, Any]) -> AsyncIterator[Listener]:
+        """A listener that hears of whatever changes after ``state`` (a task's) while the block runs."""
+        task_id, listener = state["id"], Listener(state)
         self._listeners[task_id].add(listener)
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look_on())

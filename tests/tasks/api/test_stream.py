@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tasks import lifecycle
+from tasks.api import stream as asgi_streams
 from tasks.models import ApiKey, Task
 from tasks.states import Status
 from tests.deadletters import deaths
@@ -188,6 +190,33 @@ def test_streams_hold_no_connection(site_url: str, second_connection: Any) -> No
     finally:
         for one in streams:
             one.close()
+
+
+def test_a_silent_stream_says_that_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy cuts what is silent. The looks meanwhile, two a second, find nothing new and are no news."""
+    monkeypatch.setattr(asgi_streams, "PING_SECONDS", 0.6)  # longer than the pause between two looks
+    task, key = make_task(Status.READY), make_key()
+    sent: list[bytes] = []
+
+    async def caller() -> None:
+        hung_up = asyncio.Event()
+
+        async def receive() -> dict[str, str]:
+            await hung_up.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message.get("body", b""))
+            if sent[-1] == b": ping\n\n":
+                hung_up.set()
+
+        scope = {"type": "http", "method": "GET", "path": f"/api/v1/tasks/{task.pk}/events", "query_string": b""}
+        headers = [(b"authorization", f"Bearer {key}".encode())]
+        async with asyncio.timeout(20):
+            await asgi_streams.EventStreams(None)({**scope, "headers": headers}, receive, send)
+
+    asyncio.run(caller())
+    assert [line.partition(b"\n")[0] for line in sent if line] == [b"id: 1", b": ping"]
 
 
 def test_a_server_that_stops_ends_its_streams(test_database_url: str) -> None:

@@ -152,7 +152,7 @@ def test_the_web_process_works_through_it(bouncer: PgBouncer, monkeypatch: pytes
             assert taken.status_code == 202
         assert client.get(taken.json()["status_url"]).json()["status"] == "ready"
         with client.stream("GET", taken.json()["events_url"]) as events:
-            assert (events.status_code, next(events.iter_lines())) == (200, "event: state")
+            assert (events.status_code, next(events.iter_lines())) == (200, "id: 1")
         for path in ("/readyz", "/login/", "/metrics"):
             assert client.get(path).status_code == 200
     assert Task.objects.count() == 30
