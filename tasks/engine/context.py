@@ -26,7 +26,7 @@ Prompt = str | Sequence[Message]
 
 @dataclass(slots=True)
 class Progress:
-    """The latest that a running attempt told of itself; the worker stores it once a second."""
+    """The latest that a running attempt told of itself; the worker stores it twice a second."""
 
     value: dict[str, Any] | None = None
     changed: bool = False

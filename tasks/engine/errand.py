@@ -90,9 +90,9 @@ class Deaths:
         self._waiting.append((pid, exit_code))
 
     @property
-    def are_written(self) -> bool:
-        """Whether every death that was noted is in the database."""
-        return not self._waiting and not self._errand.is_under_way
+    def are_being_written(self) -> bool:
+        """Whether some are on their way into the database, as far as that is known to be there."""
+        return not self._failures and (bool(self._waiting) or self._errand.is_under_way)
 
     def tend(self) -> None:
         """Once a round: take the answer of the errand under way, and send the next one when there is something."""

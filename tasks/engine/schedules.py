@@ -18,7 +18,6 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django_q.models import Schedule
 from django_q.tasks import async_task
-from django_q.utils import localtime
 
 from tasks.engine.broker import DJANGO_Q_CALL, LONGEST_TAG, TaskBroker, ensure_kind
 from tasks.engine.trouble import Trouble, trouble
@@ -57,7 +56,7 @@ def fire_due(broker: Any = None) -> int:
 
 
 def _due() -> QuerySet[Any]:
-    due: QuerySet[Any] = Schedule.objects.exclude(repeats=0).filter(next_run__lt=Now())
+    due: QuerySet[Any] = Schedule.objects.exclude(repeats=0).filter(next_run__lt=Now()).annotate(now=Now())
     return due
 
 
@@ -167,8 +166,8 @@ def _shown(text: str) -> str:
 
 
 def next_time(schedule: Any) -> datetime:
-    """When a schedule that is not for once is due after now. Raises Unreadable."""
-    now, due = localtime(), schedule.next_run
+    """When a schedule that is not for once is due after ``now``, the database's, read with it. Raises Unreadable."""
+    now, due = schedule.now, schedule.next_run
     try:
         if schedule.schedule_type in STEPS:
             step = STEPS[schedule.schedule_type] or timedelta(minutes=schedule.minutes or 1)

@@ -273,11 +273,11 @@ class Sentinel(stock.Sentinel):  # type: ignore[misc]  # django-q2 is untyped
             process.send(signal.SIGTERM)
 
     def _await(self, processes: list[Child], deadline: float) -> None:
-        """Until all have ended and each death is written down, or ``deadline``; the watchdog goes on meanwhile."""
+        """Until all have ended and their deaths are written down, or ``deadline``; the watchdog goes on meanwhile."""
         while time.monotonic() < deadline:
             # Each is asked, not just the first that lives.
             ended = [self._has_ended(process) for process in processes]
-            if all(ended) and self._deaths.are_written:
+            if all(ended) and not self._deaths.are_being_written:
                 return
             self._spend(STOP_POLL_SECONDS)
 

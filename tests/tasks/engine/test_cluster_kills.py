@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -85,3 +86,14 @@ def test_a_cluster_without_a_database_guards_its_processes(tree: Tree) -> None:
     wait_until(
         lambda: tree.errors.read_text().count("could not be written down yet") >= 2, 8, "a second try to write them"
     )
+
+
+def test_deaths_that_cannot_be_written_do_not_hold_up_the_stop(plant: Callable[..., Tree]) -> None:
+    """They are waited for while they are being written, not for the whole drain while the database is away."""
+    tree = plant(REDRIVE_DRAIN_SECONDS="60")
+    tree.wait_ready()
+    tree.kill(tree.pids("worker")[0])
+    wait_until(lambda: "could not be written down yet" in tree.errors.read_text(), 5, "the failure to write it down")
+    tree.wait_ready()
+    tree.kill(tree.main.pid, signal.SIGTERM)
+    tree.wait_gone(10)

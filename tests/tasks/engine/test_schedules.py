@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +21,8 @@ from django_q.tasks import schedule
 from tasks.engine.broker import TaskBroker
 from tasks.engine.schedules import fire_due
 from tasks.models import Kind, Task
+from tests.cluster import ROOT
+from tests.drills import clock
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -50,6 +55,26 @@ def test_a_schedule_fires_once_and_moves_on_in_the_same_transaction() -> None:
     stored = Schedule.objects.get()
     assert stored.next_run > timezone.now()
     assert stored.task == task.trace_id
+
+
+FIRE = "import django; django.setup(); from tasks.engine.schedules import fire_due; print(fire_due())"
+
+
+@pytest.mark.parametrize("shift", [600, -600])
+def test_a_wrong_clock_of_this_machine_moves_no_schedule(test_database_url: str, shift: int) -> None:
+    """The next time is the first after now, and what is now the database says."""
+    make(schedule_type=Schedule.MINUTES, minutes=1, next_run=past(seconds=90))
+    environment = {
+        **os.environ,
+        "DATABASE_URL": test_database_url,
+        "LD_PRELOAD": clock.library() or "",
+        "FAKETIME": f"{shift:+d}",
+    }
+    fired = subprocess.run([sys.executable, "-c", FIRE], env=environment, cwd=ROOT, capture_output=True, check=True)
+    assert fired.stdout.split() == [b"1"]
+    task, stored = Task.objects.get(), Schedule.objects.get()
+    assert abs((package(task)["started"] - timezone.now()).total_seconds() - shift) < 300, "its clock is wrong"
+    assert timedelta() < stored.next_run - task.created_at <= timedelta(minutes=1)
 
 
 def test_everything_arrives() -> None:
