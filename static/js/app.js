@@ -147,10 +147,9 @@
   document.addEventListener("htmx:before:swap", () => { if (stood?.one.isConnected) stand(stood.one); });
   document.addEventListener("htmx:after:swap", keep);
 
-  // Nothing came of it: the button is given back, once htmx has enabled it.
+  // The button is given back, once htmx has enabled it; until a refresh brings what it led to.
   document.addEventListener("htmx:finally:request", (event) => {
-    const { response, sourceElement } = event.detail.ctx;
-    if (sourceElement.matches("[hx-post]") && !(response?.status < 400)) queueMicrotask(keep);
+    if (event.detail.ctx.sourceElement.matches("[hx-post]")) queueMicrotask(keep);
   });
 
   // On a phone the tabs run past the edge: the one that is on is brought into sight, once for each list that comes.
@@ -249,9 +248,10 @@
   // With the last tick the bar goes: a focus that was in it goes to where the ticking began.
   const untick = () => {
     const first = ticks().find((box) => box.checked);
+    const inBar = stood?.one.closest("[data-while-ticked]");
     ticks().forEach((box) => { box.checked = false; });
     count();
-    if (lost(document.activeElement)) first?.focus({ preventScroll: true });
+    if (inBar && lost(document.activeElement)) first?.focus({ preventScroll: true });
   };
 
   document.addEventListener("click", (event) => { if (event.target.closest("[data-untick]")) untick(); });
