@@ -6,7 +6,7 @@ only ever that of an earlier cycle, and triage locks the letter of the cycle tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from deadletters.models import DeadLetter, LetterEvent
+from deadletters.nothing_to_run import NothingToRun, nothing_to_run
 from deadletters.verbs import FROM, TO, Verb, refusal
 from tasks import audit, lifecycle
 from tasks.audit import Actor
@@ -78,9 +79,10 @@ def _decide(verb: Verb, letter_ids: Iterable[UUID], *, user: Actor, reason: str)
 def move(verb: Verb, asked: Sequence[UUID], *, user: Actor, reason: str) -> Outcome:
     """Move the letters, in one transaction. For actions that write an audit row of their own: this writes none."""
     with transaction.atomic():
-        won = _won(verb, _lock(asked, verb), user)
+        futile = nothing_to_run(asked) if verb == Verb.REPROCESS else {}
+        won = _won(verb, _lock([letter_id for letter_id in asked if letter_id not in futile], verb), user)
         _move(won, verb, user=user, reason=reason)
-        skipped = _skipped([letter_id for letter_id in asked if letter_id not in won], verb)
+        skipped = _skipped([letter_id for letter_id in asked if letter_id not in won], verb, futile)
     return Outcome(tuple(letter_id for letter_id in asked if letter_id in won), skipped)
 
 
@@ -116,15 +118,15 @@ def _move(won: set[UUID], verb: Verb, *, user: Actor, reason: str) -> None:
     )
 
 
-def _skipped(left: Sequence[UUID], verb: Verb) -> tuple[Skipped, ...]:
+def _skipped(left: Sequence[UUID], verb: Verb, futile: Mapping[UUID, NothingToRun]) -> tuple[Skipped, ...]:
     found = DeadLetter.objects.select_related("handled_by").defer("failure", "last_error").in_bulk(left)
-    return tuple(Skipped(letter_id, _why(found.get(letter_id), verb)) for letter_id in left)
+    return tuple(Skipped(letter_id, _why(found.get(letter_id), verb, futile.get(letter_id))) for letter_id in left)
 
 
-def _why(letter: DeadLetter | None, verb: Verb) -> str:
+def _why(letter: DeadLetter | None, verb: Verb, futile: NothingToRun | None) -> str:
     if letter is None:
         return _("There is no such letter.")
-    return refusal(letter, verb) or _("Its task is not dead any more.")
+    return refusal(letter, verb) or (futile.why if futile else _("Its task is not dead any more."))
 
 
 def _audit(verb: Verb, asked: Sequence[UUID], outcome: Outcome, *, user: Actor, reason: str) -> None:

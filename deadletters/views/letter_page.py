@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.apps import apps
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -14,6 +15,7 @@ from django.utils.translation import ngettext
 
 from deadletters.frames import application_frames
 from deadletters.models import DeadLetter
+from deadletters.nothing_to_run import nothing_to_run
 from deadletters.querysets import ALIKE_CAP, open_alike
 from deadletters.verbs import Verb, refusal
 from deadletters.words import REASONS, STATE_SENTENCES
@@ -75,19 +77,29 @@ def _live(letter: DeadLetter) -> dict[str, Any]:
     task = letter.task
     later = letter.state != LetterState.OPEN and task.cycle > letter.cycle
     crew = Crew()
+    # Where a person could send it again, had its task something to run.
+    futile = nothing_to_run([letter.pk]).get(letter.pk) if letter.state == LetterState.OPEN else None
     return {
         "letter": letter,
         "task": task,
         "state_sentence": STATE_SENTENCES[LetterState(letter.state)],
         "reprocess_label": reprocess_label(letter),
         "denied": {verb.value: refusal(letter, verb) for verb in Verb},
+        "futile": futile,
+        "schedule_there": bool(futile and futile.schedule and _is_there(futile.schedule)),
         "why": explain(task, crew) if later else "",
-        "hindrance": _hindrance(letter, crew) if letter.state == LetterState.OPEN else "",
+        "hindrance": _hindrance(letter, crew) if letter.state == LetterState.OPEN and not futile else "",
         "later": _later_letter(letter) if letter.state == LetterState.DIED_AGAIN else None,
         "events": letter.events.order_by("-id")[:MOST_EVENTS],
         "settled": letter.state in SETTLED,
         "running": task.status == Status.RUNNING,
     }
+
+
+def _is_there(schedule: int) -> bool:
+    """One that was for once is gone by now, and is made anew."""
+    found: bool = apps.get_model("django_q", "Schedule").objects.filter(pk=schedule).exists()
+    return found
 
 
 def _user_told(code: ErrorCode | None) -> str:

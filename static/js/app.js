@@ -2,6 +2,11 @@
 (() => {
   "use strict";
 
+  // Whether the server is asked to act, by a form in this place or around it. Shared with live.js.
+  const WAITING = "form[hx-post].htmx-request";
+  const acting = (place) => place.closest(WAITING) !== null || place.querySelector(WAITING) !== null;
+  window.redrive = { acting };
+
   const cookie = (name) => document.cookie.split("; ").find((part) => part.startsWith(`${name}=`))?.split("=")[1];
 
   // The token is read at the moment of the request: a login in another tab changes it.
@@ -125,17 +130,15 @@
     stood = one === document.body ? null : { one, as, ids: near.map((place) => place?.id).filter(Boolean) };
   };
 
+  // While the server is asked to act, the button that asks is disabled: the focus waits for what comes of it.
   const keep = () => {
-    if (!stood || acting() || !lost(document.activeElement)) return;
+    if (!stood || acting(stood.one) || !lost(document.activeElement)) return;
     const near = stood.ids.map((id) => document.getElementById(id)).filter(Boolean);
     const spots = near.flatMap((place) => [stood.as, ...SPOTS].map((spot) => place.querySelector(spot)));
     const twin = stood.one.id && document.getElementById(stood.one.id);
     [stood.one, twin, ...spots, document.getElementById("main")]
       .find((one) => one?.isConnected && !lost(one))?.focus({ preventScroll: true });
   };
-
-  // While the server is asked to act, the button that asks is disabled: the focus waits for what comes of it.
-  const acting = () => document.querySelector("form[hx-post].htmx-request") !== null;
 
   document.addEventListener("focusin", (event) => stand(event.target));
   document.addEventListener("mousedown", () => { stood = null; }, true);
@@ -144,10 +147,9 @@
   document.addEventListener("htmx:before:swap", () => { if (stood?.one.isConnected) stand(stood.one); });
   document.addEventListener("htmx:after:swap", keep);
 
-  // Nothing came of it: the button is given back, once htmx has enabled it.
+  // The button is given back, once htmx has enabled it; until a refresh brings what it led to.
   document.addEventListener("htmx:finally:request", (event) => {
-    const { response, sourceElement } = event.detail.ctx;
-    if (sourceElement.matches("[hx-post]") && !(response?.status < 400)) queueMicrotask(keep);
+    if (event.detail.ctx.sourceElement.matches("[hx-post]")) queueMicrotask(keep);
   });
 
   // On a phone the tabs run past the edge: the one that is on is brought into sight, once for each list that comes.
@@ -246,9 +248,10 @@
   // With the last tick the bar goes: a focus that was in it goes to where the ticking began.
   const untick = () => {
     const first = ticks().find((box) => box.checked);
+    const inBar = stood?.one.closest("[data-while-ticked]");
     ticks().forEach((box) => { box.checked = false; });
     count();
-    if (lost(document.activeElement)) first?.focus({ preventScroll: true });
+    if (inBar && lost(document.activeElement)) first?.focus({ preventScroll: true });
   };
 
   document.addEventListener("click", (event) => { if (event.target.closest("[data-untick]")) untick(); });

@@ -2,21 +2,29 @@
 //   <tbody id="rows" hx-get="/tasks/rows/" hx-trigger="refresh" hx-swap="none" hx-sync="this:replace" data-refresh="rows">
 // data-refresh="rows": only the ids of the rows on screen are asked for (id=…&id=…, and top= the newest on the page).
 // data-refresh="region": the element as a whole. [data-settled] inside it: nothing changes any more, ask only after
-// an action of a person. Nothing is asked while the tab is hidden, a row is ticked, a sheet is open or an action is under
-// way. After an action all of it is asked at once; that question replaces one from before it.
+// an action of a person. Nothing is asked while the tab is hidden, a row is ticked or a sheet is open, and no place while
+// a form in it waits for its answer. After an action each place is owed a look: asked as soon as nothing of that stands
+// in its way, until an answer was swapped in. What was asked before the action is dropped.
 (() => {
   "use strict";
 
   const PACE = 2000;
   const SLOWEST = 30000;
+  const PATIENCE = 2;
+  const { acting } = window.redrive;
   let wait = PACE;
   let timer = 0;
   let broken = false;
+  // The ids of the places of which nothing was seen since the last action.
+  const owed = new Set();
+  // How many beats in a row have found a place waiting for its look, or for what a form in it has asked.
+  const waited = new WeakMap();
 
   const places = () => [...document.querySelectorAll("[data-refresh]")];
-  const due = () => places().filter((place) => !place.querySelector("[data-settled]"));
+  const due = () => places().filter((place) => owed.has(place.id) || !place.querySelector("[data-settled]"));
   const handsOn = () => document.querySelector("input.tick:checked, details.ask[open], dialog[open]") !== null;
-  const acting = () => document.querySelector("form[hx-post].htmx-request") !== null;
+  const waits = (place) => place.matches(".htmx-request") || acting(place);
+  const unanswered = () => places().some((place) => waits(place) && waited.get(place) >= PATIENCE);
 
   const mark = (state, word) => {
     const spot = document.getElementById("live-mark");
@@ -27,18 +35,25 @@
   };
 
   const state = () => {
-    if (broken) return mark("reconnecting");
+    if (broken || unanswered()) return mark("reconnecting");
     if (document.hidden) return mark("paused");
     if (handsOn()) return mark("paused", "hands");
     mark(due().length ? "live" : "off");
   };
 
-  const refresh = (which) => which.forEach((place) => place.dispatchEvent(new CustomEvent("refresh")));
+  const look = (which) => {
+    if (document.hidden || handsOn()) return;
+    which.forEach((place) => {
+      waited.set(place, 0);
+      place.dispatchEvent(new CustomEvent("refresh"));
+    });
+  };
 
   const beat = () => {
     clearTimeout(timer);
+    places().forEach((place) => waited.set(place, waits(place) ? (waited.get(place) ?? 0) + 1 : 0));
     state();
-    if (!document.hidden && !handsOn() && !acting()) refresh(due().filter((place) => !place.matches(".htmx-request")));
+    look(due().filter((place) => !waits(place)));
     timer = setTimeout(beat, wait);
   };
 
@@ -55,12 +70,12 @@
     if (rows.length) request.body.append("top", rows[0].dataset.id);
   });
 
+  const isRefresh = (event) => event.detail.ctx?.sourceElement?.dataset?.refresh !== undefined;
+
   // What was asked for before the hand came down must not move under it, nor undo what the hand did.
   document.addEventListener("htmx:before:swap", (event) => {
-    if (event.detail.ctx.sourceElement.dataset?.refresh && (handsOn() || acting())) event.preventDefault();
+    if (isRefresh(event) && (handsOn() || acting(event.detail.ctx.sourceElement))) event.preventDefault();
   });
-
-  const isRefresh = (event) => event.detail.ctx?.sourceElement?.dataset?.refresh !== undefined;
 
   const lost = (event) => {
     if (!isRefresh(event)) return;
@@ -77,10 +92,24 @@
     state();
   });
 
-  document.addEventListener("acted", () => setTimeout(() => { state(); refresh(places()); }, 0));
+  document.addEventListener("acted", () => places().forEach((place) => {
+    owed.add(place.id);
+    place.dispatchEvent(new CustomEvent("htmx:abort"));
+  }));
+  document.addEventListener("htmx:after:swap", (event) => {
+    if (isRefresh(event) && event.detail.ctx.response.status < 400) owed.delete(event.detail.ctx.sourceElement.id);
+    state();
+  });
+  // Whatever became of what a person asked, its place need not stand still for it any more, once htmx has said so.
+  document.addEventListener("htmx:finally:request", (event) => {
+    if (isRefresh(event)) return;
+    queueMicrotask(() => {
+      state();
+      look(places().filter((place) => owed.has(place.id) && !acting(place)));
+    });
+  });
   document.addEventListener("change", state);
   document.addEventListener("toggle", state, true);
-  document.addEventListener("htmx:after:swap", state);
   document.addEventListener("visibilitychange", () => { state(); if (!document.hidden) beat(); });
   window.addEventListener("pageshow", (event) => { if (event.persisted) beat(); });
 

@@ -144,6 +144,19 @@ def test_an_action_that_failed_gives_its_button_back(kinds_page: Page, failure: 
     complaints[:] = [complaint for complaint in complaints if "Failed to fetch" not in complaint]
 
 
+def test_an_action_that_went_through_gives_its_button_back_until_the_page_catches_up(kinds_page: Page) -> None:
+    """The refresh that shows what came of it may be long in coming."""
+    page = kinds_page
+    refreshes = hold(page, LIVE)
+    resume(page).press("Enter")
+    expect(page.locator("#toasts")).to_contain_text("ticket.triage runs again.")
+    caught(page, refreshes)
+    expect(resume(page)).to_be_focused()
+    refreshes[-1].continue_()
+    page.unroute(LIVE)
+    expect(pause(page)).to_be_focused()
+
+
 def test_a_form_that_is_wrong_keeps_the_focus(kinds_page: Page) -> None:
     """The sheet stays open, no refresh comes to its help."""
     page = kinds_page
@@ -196,6 +209,23 @@ def test_when_the_bar_goes_the_focus_is_where_the_ticking_began(page: Page, way:
     page.get_by_role("button", name=way).press("Enter")
     expect(page.locator("#bulk")).not_to_be_visible()
     expect(ticks[1]).to_be_focused()
+
+
+def test_when_the_bar_goes_who_had_left_it_is_left_alone(page: Page) -> None:
+    """A click beside everything, while the server was asked."""
+    task = make_task()
+    page.goto("/tasks/")
+    actions = hold(page, "**/tasks/cancel/")
+    page.locator(f"#tick-{task.pk}").check()
+    page.locator("#bulk-reason").fill("not wanted")
+    page.get_by_role("button", name="Cancel the ticked tasks").click()
+    action = caught(page, actions)
+    page.locator(".rail").click(position={"x": 5, "y": 700})
+    nowhere = "() => document.activeElement === document.body"
+    assert page.evaluate(nowhere)
+    action.continue_()
+    expect(page.locator("#bulk")).not_to_be_visible()
+    assert page.evaluate(nowhere)
 
 
 def test_a_message_that_is_dismissed_leaves_the_focus_in_the_page(kinds_page: Page) -> None:
