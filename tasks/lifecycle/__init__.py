@@ -1,7 +1,8 @@
 """Every move of a task, single and batched: the only place that writes ``status``."""
 
 from tasks.lifecycle.brakes import Hold, hold_provider, pause_kind, release_provider, resume_kind
-from tasks.lifecycle.claim import Batch, Claimed, claim, claim_batch
+from tasks.lifecycle.claim import Taken, claim, claim_batch
+from tasks.lifecycle.claimed import Claimed
 from tasks.lifecycle.due import expire, make_due, realign
 from tasks.lifecycle.end import End, FailureRecord, Usage
 from tasks.lifecycle.finish import Saved, finish
@@ -23,7 +24,6 @@ __all__ = [
     "Answer",
     "Answered",
     "Asked",
-    "Batch",
     "Claimed",
     "End",
     "FailureRecord",
@@ -34,6 +34,7 @@ __all__ = [
     "Place",
     "Saved",
     "SubmitError",
+    "Taken",
     "Usage",
     "answer",
     "ask",

@@ -46,14 +46,16 @@ def take_place(attempt_id: int, provider: str) -> Place:
         found = rooms(LOCK_PROVIDER, {"provider": provider})
         if found.busy:
             return Place(taken=False)
-        for limit in found.held:
-            clear_places(CLEARED)
-            if not found.providers[provider] and not _has_place(attempt_id, provider):
-                return Place(taken=False, full=full(limit, running_now()[Limit.Scope.PROVIDER, provider]))
-            with connection.cursor() as cursor:
-                cursor.execute(TAKE, [provider, attempt_id])
-                if cursor.rowcount:
-                    found.take([("", provider)])
+        if not found.held:
+            return Place(taken=True)
+        (limit,) = found.held
+        clear_places(CLEARED)
+        if not found.providers[provider] and not _has_place(attempt_id, provider):
+            return Place(taken=False, full=full(limit, running_now()[Limit.Scope.PROVIDER, provider]))
+        with connection.cursor() as cursor:
+            cursor.execute(TAKE, [provider, attempt_id])
+            if cursor.rowcount:
+                found.take([("", provider)])
     return Place(taken=True)
 
 
