@@ -21,11 +21,14 @@ TAKE = """
 INSERT INTO tasks_limitplace (attempt_id, provider)
 SELECT id, %s FROM tasks_attempt WHERE id = %s AND outcome = 'running' ON CONFLICT DO NOTHING
 """
+# MATERIALIZED keeps the LIMIT, as in the claim: a plan may run a subquery again for each row.
 CLEAR = """
-DELETE FROM tasks_limitplace WHERE id IN (
+WITH ended AS MATERIALIZED (
     SELECT p.id FROM tasks_limitplace p
     WHERE NOT EXISTS (SELECT 1 FROM tasks_attempt a WHERE a.id = p.attempt_id AND a.outcome = 'running')
-    LIMIT %s FOR UPDATE SKIP LOCKED)
+    LIMIT %s FOR UPDATE SKIP LOCKED
+)
+DELETE FROM tasks_limitplace WHERE id IN (SELECT id FROM ended)
 """
 
 
@@ -49,13 +52,15 @@ def take_place(attempt_id: int, provider: str) -> Place:
         if not found.held:
             return Place(taken=True)
         (limit,) = found.held
-        clear_places(CLEARED)
         if not found.providers[provider] and not _has_place(attempt_id, provider):
+            # Nothing more is spent, but what ended attempts had spent was taken over just now.
+            found.take(())
             return Place(taken=False, full=full(limit, running_now()[Limit.Scope.PROVIDER, provider]))
         with connection.cursor() as cursor:
             cursor.execute(TAKE, [provider, attempt_id])
+            found.take([("", provider)] if cursor.rowcount else ())
             if cursor.rowcount:
-                found.take([("", provider)])
+                clear_places(CLEARED)
     return Place(taken=True)
 
 
