@@ -61,7 +61,7 @@ DIED_ASKING = """(t.asks > 0 AND EXISTS (
       AND w.exit_seen_at IS NOT NULL AND w.stopped_at IS NULL
       AND NOT EXISTS (
         SELECT 1 FROM tasks_taskevent l WHERE l.task_id = t.id AND l.seq > e.seq AND l.type IN ('asking', 'asked'))))"""
-VERDICTS = f"SELECT t.id, {DIED_ASKING} FROM tasks_task t WHERE t.id = ANY(%s) AND {WAS_CONDEMNED}"  # noqa: S608
+VERDICTS = f"SELECT t.id, {DIED_ASKING} FROM tasks_task t WHERE t.id = ANY(%s) AND {WAS_CONDEMNED}"  # noqa: S608 - our own words
 
 #: Parts of the claim, where ``s`` is a suspect that is ready. What was lost is looked up once, not for each of them.
 JUST_LOST = LOST.format(until="now()")
