@@ -60,17 +60,13 @@ LOCK = LIMITS.format(
 LOCK_PROVIDER = LIMITS.format(waiting="", kinds="false", providers="name = %(provider)s", lock=HELD)
 
 # Each running attempt counts for the provider of its lane, and for those where its handler has taken a place.
-# ``waits_until``: see ``LimitPlace``.
+# Last how many wait for such a place (``LimitPlace``).
 RUNNING = """
-SELECT l.kind_id, l.provider_id, count(*) FROM tasks_task t JOIN tasks_lane l ON l.id = t.lane_id
+SELECT l.kind_id, l.provider_id, count(*), 0 FROM tasks_task t JOIN tasks_lane l ON l.id = t.lane_id
 WHERE t.status = 'running' GROUP BY l.kind_id, l.provider_id
 UNION ALL
-SELECT NULL, p.provider, count(*) FROM tasks_limitplace p JOIN tasks_attempt a ON a.id = p.attempt_id
-WHERE a.outcome = 'running' AND p.waits_until IS NULL GROUP BY p.provider
-"""
-WAITERS = """
-SELECT p.provider, count(*) FROM tasks_limitplace p JOIN tasks_attempt a ON a.id = p.attempt_id
-WHERE a.outcome = 'running' AND p.waits_until > now() AND p.provider = ANY(%s) GROUP BY p.provider
+SELECT NULL, p.provider, count(*) FILTER (WHERE p.waits_until IS NULL), count(*) FILTER (WHERE p.waits_until > now())
+FROM tasks_limitplace p JOIN tasks_attempt a ON a.id = p.attempt_id WHERE a.outcome = 'running' GROUP BY p.provider
 """
 
 ADD = """
@@ -214,22 +210,12 @@ def rooms(provider: str | None = None) -> Rooms:
     found = Rooms(held=[limit_of(row) for row in rows if row[5] is not None])
     _add([row for row in rows if row[5] is None], found)
     _take_charges(found.held)
-    running, waiters = running_now(), _waiters(found.held) if provider is None else Counter[tuple[str, str]]()
+    running, waiting = _running_and_waiting()
     for limit in found.held:
         by_name = found.kinds if limit.scope == Limit.Scope.KIND else found.providers
         name = limit.scope, limit.name
-        by_name[limit.name] = limit.room_beside(waiters[name], running[name])
+        by_name[limit.name] = limit.room_beside(waiting[name] if provider is None else 0, running[name])
     return found
-
-
-def _waiters(held: Sequence[Held]) -> Counter[tuple[str, str]]:
-    """How many attempts wait for a place, by scope and name of the limit."""
-    providers = [limit.name for limit in held if limit.scope == Limit.Scope.PROVIDER]
-    if not providers:
-        return Counter()
-    with connection.cursor() as cursor:
-        cursor.execute(WAITERS, [providers])
-        return Counter({("provider", provider): count for provider, count in cursor.fetchall()})
 
 
 def limit_of(row: Sequence[Any]) -> Held:
@@ -269,10 +255,16 @@ def _take_charges(held: Sequence[Held]) -> None:
 
 def running_now() -> Counter[tuple[str, str]]:
     """How many tasks are under way, by scope and name of the limit that they would count for."""
-    counts = Counter[tuple[str, str]]()
+    return _running_and_waiting()[0]
+
+
+def _running_and_waiting() -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+    """And how many attempts wait for a place there."""
+    running, waiting = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     with connection.cursor() as cursor:
         cursor.execute(RUNNING)
-        for kind, provider, count in cursor.fetchall():
-            counts["kind", kind or ""] += count
-            counts["provider", provider or ""] += count
-    return counts
+        for kind, provider, count, waits in cursor.fetchall():
+            running["kind", kind or ""] += count
+            running["provider", provider or ""] += count
+            waiting["provider", provider or ""] += waits
+    return running, waiting
