@@ -1,6 +1,6 @@
 """The settings of the test run: as in production, with fast password hashing and static files that need no build."""
 
-from config.settings import *  # noqa: F403
+from config.settings import *  # noqa: F403 - all of them, with what changes below
 
 SECRET_KEY = "only-for-tests-never-in-production"
 DEBUG = False

@@ -14,7 +14,7 @@ from tasks.querysets import first_id_at
 from tasks.states import LetterState
 
 if TYPE_CHECKING:
-    from deadletters.models import DeadLetter  # noqa: F401
+    from deadletters.models import DeadLetter  # noqa: F401 - named in a text below
 
 #: How far the letters of a list are counted: beyond it the page says “10,000+”.
 COUNT_CAP = 10_000

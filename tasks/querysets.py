@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, Q
 from tasks.states import FINAL, PENDING, Status
 
 if TYPE_CHECKING:
-    from tasks.models import Task  # noqa: F401
+    from tasks.models import Task  # noqa: F401 - named in a text below
 
 #: What lists read: no payload, no result, and of the joined rows only what says why a task waits.
 LIST_FIELDS = (

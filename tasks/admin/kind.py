@@ -27,7 +27,7 @@ class KindForm(forms.ModelForm):  # type: ignore[type-arg]
     """A kind whose templates, schema and waits work."""
 
     class Meta:
-        widgets = {  # noqa: RUF012
+        widgets = {  # noqa: RUF012 - Django's own form
             "system_prompt": forms.Textarea(attrs={"rows": 8, "cols": 80}),
             "prompt": forms.Textarea(attrs={"rows": 14, "cols": 80}),
         }

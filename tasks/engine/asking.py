@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from tasks.engine.context import Prompt, Question
-from tasks.engine.others import LOOK_SECONDS, OtherProviders, patience
+from tasks.engine.others import LOOK_SECONDS, OtherProviders, Wait, patience
 from tasks.errors import AnswerMalformed, ConfigurationFault, InputInvalid
 from tasks.lifecycle import Claimed
 from tasks.llm.call import converse
@@ -181,18 +181,25 @@ class Asker:
                     f"The kind {job.kind.name!r} has no provider; give it one, or name one: ctx.llm(…, provider=…)."
                 )
             return job.provider, job.simulated
-        found = await self._others.find(name)
+        running = self._running
+        wait = Wait(
+            time.monotonic() + patience(running.job.kind.timeout_seconds, has_paid=bool(running.calls)),
+            self._waits(),
+        )
+        found = await self._others.find(name, wait)
         if found.limited and name not in self._places:
-            await self._take_place(name)
+            # Kept until the attempt ends, as that of its kind's provider is.
+            await self._others.take_place(running.job.claimed.attempt_id, name, wait)
+            self._places.add(name)
             # A hold or a rest may have come meanwhile.
-            found = await self._others.find(name)
+            found = await self._others.find(name, wait)
         return found.config, found.simulated
 
-    async def _take_place(self, name: str) -> None:
-        """Kept until the attempt ends, as that of its kind's provider is."""
+    def _waits(self) -> Callable[[str], None]:
+        """What is done before each wait of one call."""
         running, said = self._running, False
 
-        async def waits(why: str) -> None:
+        def tell(why: str) -> None:
             nonlocal said
             self._refuse_once_over()
             if not said:
@@ -201,9 +208,7 @@ class Asker:
             # Waiting for a place is no stall, until the next look either.
             running.progress.at = time.monotonic() + 2 * LOOK_SECONDS
 
-        seconds = patience(running.job.kind.timeout_seconds, has_paid=bool(running.calls))
-        await self._others.take_place(running.job.claimed.attempt_id, name, seconds, waits)
-        self._places.add(name)
+        return tell
 
     def _spec(self, question: Question, *, is_own: bool) -> PromptSpec:
         kind = self._running.job.kind

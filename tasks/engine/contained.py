@@ -1,4 +1,4 @@
-"""An event loop that lives on when something in it raises what ends a process: sys.exit(), KeyboardInterrupt."""
+"""An event loop that lives on when something in it would end it: sys.exit(), KeyboardInterrupt, ``loop.stop()``."""
 
 from __future__ import annotations
 
@@ -16,17 +16,23 @@ def run_contained(main: Coroutine[Any, Any, T]) -> T:
 
     asyncio lets SystemExit and KeyboardInterrupt of any task or callback through to whoever runs the loop: a task that
     a handler started could end a process which runs others. The task has its exception by then, for whoever awaits it,
-    and the loop has lost nothing, so it is entered again.
+    and the loop has lost nothing, so it is entered again. So it is when somebody has stopped it.
     """
     with asyncio.Runner() as runner:
-        task = runner.get_loop().create_task(main)
+        loop = runner.get_loop()
+        task = loop.create_task(main)
         while True:
             try:
-                return runner.get_loop().run_until_complete(task)
+                return loop.run_until_complete(task)
             except (SystemExit, KeyboardInterrupt) as error:
                 if task.done():
                     raise
                 logger.error("%s was raised beside an attempt; the process lives on.", _said(error), exc_info=error)
+            except RuntimeError:
+                # asyncio's, for a loop that was stopped; the main task's own is that task's end.
+                if task.done() or loop.is_closed():
+                    raise
+                logger.error("The event loop was stopped beside an attempt; the process lives on.")
 
 
 def _said(error: BaseException) -> str:

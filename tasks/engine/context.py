@@ -136,7 +136,12 @@ class Context:
         Schema; the answer is then JSON that fits it, else text. ``provider``, ``model`` and the rest are the kind's own
         where None; another provider needs a model too. Calls of one attempt run one after the other.
 
-        Raises what is wrong with the answer (``tasks.errors``), and what the SDK raises for a call that failed. Leave
+        Under the limits of another provider the attempt takes a place with its first call there, and keeps it until it
+        ends. Where there is no room it waits: for half of its timeout where calls of it are paid for already, else for
+        10 s at the most. Those who wait and the tasks of the provider's own kinds take turns.
+
+        Raises what is wrong with the answer (``tasks.errors``), what the SDK raises for a call that failed, and
+        ProviderAtRest where a provider is on hold, cools, or had no room: the attempt is put off at no cost. Leave
         it alone, and it is retried or dies as its error code says. asyncio.CancelledError once the attempt is over.
         """
         question = Question(prompt, system, schema, provider, model, temperature, max_output_tokens)

@@ -95,7 +95,11 @@ class Reconciler:
 
     async def _ask(self, worker_id: int, room: int) -> None:
         began = time.monotonic()
-        for asked in await self._database.run(ask, worker_id, room, registry.reconcilers(), self._window):
+        # An answer that is not stored yet would be lost with the process, and tell nothing for its task.
+        open_still = [*(one for one, _ in self._asking.values()), *(one.asked for one in self._answers.values())]
+        condemned = not any(one.condemned for one in open_still)
+        handlers = registry.reconcilers()
+        for asked in await self._database.run(ask, worker_id, room, handlers, self._window, condemned=condemned):
             # A process that was frozen meanwhile leaves them to those who ask after the window.
             if time.monotonic() - began < self._window and self._identity.holds(worker_id):
                 self._begin(asked)

@@ -92,7 +92,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """What a claim gave to run; ``limited``, ``busy`` and ``counted`` as ``lifecycle.Batch`` has them."""
+    """What a claim gave to run; ``limited``, ``busy`` and ``counted`` as ``lifecycle.Taken`` has them."""
 
     jobs: list[Job]
     limited: bool = False
@@ -104,13 +104,13 @@ def claim_jobs(
     worker_id: int, count: int, handlers: Collection[str], versions: Versions, *, count_first: bool = False
 ) -> Jobs:
     """Claim tasks with what they run by; one more read, if at all, for prompts not seen before, which never change."""
-    batch = claim_batch(worker_id, count, sorted(handlers), count_first=count_first)
+    taken = claim_batch(worker_id, count, sorted(handlers), count_first=count_first)
     received = time.monotonic()
-    prompts = versions.get({row.prompt_version_id for row in batch.tasks if row.prompt_version_id})
-    # One for each kind of the batch: its tasks share it.
-    parts = {row.kind: _parts(row, prompts) for row in batch.tasks}
-    jobs = [Job(row, *parts[row.kind], received) for row in batch.tasks]
-    return Jobs(jobs, batch.limited, batch.busy, batch.counted)
+    prompts = versions.get({row.prompt_version_id for row in taken.tasks if row.prompt_version_id})
+    # One for each kind that was claimed: its tasks share it.
+    parts = {row.kind: _parts(row, prompts) for row in taken.tasks}
+    jobs = [Job(row, *parts[row.kind], received) for row in taken.tasks]
+    return Jobs(jobs, taken.limited, taken.busy, taken.counted)
 
 
 def _parts(

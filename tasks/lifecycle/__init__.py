@@ -1,13 +1,14 @@
 """Every move of a task, single and batched: the only place that writes ``status``."""
 
 from tasks.lifecycle.brakes import Hold, hold_provider, pause_kind, release_provider, resume_kind
-from tasks.lifecycle.claim import Batch, Claimed, claim, claim_batch
+from tasks.lifecycle.charges import forget_charges
+from tasks.lifecycle.claim import Taken, claim, claim_batch
+from tasks.lifecycle.claimed import Claimed
 from tasks.lifecycle.due import expire, make_due, realign
 from tasks.lifecycle.end import End, FailureRecord, Usage
 from tasks.lifecycle.finish import Saved, finish
 from tasks.lifecycle.fullness import Full, Fullness, fullness
 from tasks.lifecycle.here import record_run
-from tasks.lifecycle.limits import forget_charges
 from tasks.lifecycle.log import LogLine, keep_log
 from tasks.lifecycle.moves import note
 from tasks.lifecycle.people import cancel, reprocess, run_now, set_priority
@@ -23,7 +24,6 @@ __all__ = [
     "Answer",
     "Answered",
     "Asked",
-    "Batch",
     "Claimed",
     "End",
     "FailureRecord",
@@ -34,6 +34,7 @@ __all__ = [
     "Place",
     "Saved",
     "SubmitError",
+    "Taken",
     "Usage",
     "answer",
     "ask",

@@ -4,54 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
-from uuid import UUID
+from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 
 from tasks.lifecycle import limits, prepared, suspects
-
-
-@dataclass(frozen=True, slots=True)
-class KindSettings:
-    """The columns of a kind that its tasks run by, as they stood at the claim."""
-
-    handler: str
-    max_attempts: int
-    initial_interval_seconds: float
-    backoff_coefficient: float
-    maximum_interval_seconds: float
-    jitter: float
-    deadline_seconds: float
-    timeout_seconds: float
-    stall_seconds: float | None
-    stream: bool
-    temperature: float | None
-    max_output_tokens: int | None
-    max_repairs: int
-    model: str
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where the provider is, as it stood at the claim."""
-
-    base_url: str
-    api_key_env: str
-    simulated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What the tasks of one kind run by, as it stood at the claim. ``endpoint``: None without a provider."""
-
-    settings: KindSettings
-    endpoint: Endpoint | None
-
-
-KIND_COLUMNS = ", ".join(f"'{field.name}', k.{field.name}" for field in fields(KindSettings))
-ENDPOINT_COLUMNS = ", ".join(f"'{field.name}', p.{field.name}" for field in fields(Endpoint))
+from tasks.lifecycle.claimed import ENDPOINT_COLUMNS, KIND_COLUMNS, Claimed, setup_of
 
 # Lanes are walked one by one (LATERAL), each through its own stretch of the partial index, so the rows of paused kinds
 # and held or cooling providers cost nothing. MATERIALIZED is what keeps the LIMIT: folded into the UPDATE, the planner
@@ -189,39 +148,7 @@ CLAIM = (
 )
 
 
-class Claimed(NamedTuple):
-    """What a worker needs of a task that it has just claimed. ``payload_text`` is JSON; its reader parses it.
-
-    ``prompt_version_id`` and ``setup`` are those of one moment, the claim's: they may be changed a moment later. Tasks
-    of one kind and claim share one ``setup``.
-    """
-
-    task_id: UUID
-    attempt_id: int
-    kind: str
-    cycle: int
-    payload_text: str
-    failures: int
-    snoozes: int
-    elapsed_seconds: float
-    provider: str | None
-    prompt_version_id: int | None
-    session_id: str
-    user_id: str
-    trace_id: str
-    tags: list[str]
-    #: By the database's clock, in epoch seconds.
-    claimed_at: float
-    setup: Setup
-
-    @property
-    def handler(self) -> str:
-        """The name of the kind's handler; empty for a prompt kind."""
-        return self.setup.settings.handler
-
-
 FIELDS, KIND = Claimed._fields.index("claimed_at"), Claimed._fields.index("kind")
-FLOATS = {field.name for field in fields(KindSettings) if "float" in str(field.type)}
 
 #: How many more tasks a claim looks at than it takes: so many claims at once still find their share. Claims of very
 #: many are few at once, and looking costs, too.
@@ -229,7 +156,7 @@ LOOK_AHEAD, LOOK_AHEAD_OF_MANY, MANY = 8, 3, 100
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Taken:
     """What one claim took. ``limited``: a limit keeps more back until something ends; ``busy``: look again soon.
 
     ``counted``: tasks waited behind limits, so the next claim had better count at once.
@@ -263,27 +190,27 @@ def claim(worker_id: int, count: int, handlers: Sequence[str]) -> list[Claimed]:
     return claim_batch(worker_id, count, handlers).tasks
 
 
-def claim_batch(worker_id: int, count: int, handlers: Sequence[str], *, count_first: bool = False) -> Batch:
+def claim_batch(worker_id: int, count: int, handlers: Sequence[str], *, count_first: bool = False) -> Taken:
     """Claim up to ``count`` ready tasks for this worker process, highest priority first, then longest due.
 
     No more than the limits of kinds and providers leave room for. ``handlers``: the handler names that the process
     knows; prompt kinds need none. A worker that is marked lost or stopped gets nothing. ``count_first``: tasks probably
-    wait behind limits, as the last batch told; that spares a statement and changes nothing else.
+    wait behind limits, as the last claim told; that spares a statement and changes nothing else.
     """
     # A statement by itself: a process that is frozen here leaves no transaction open that keeps tasks from the others.
     tasks = None if count_first else _take(worker_id, count, handlers)
-    return _claim_behind_limits(worker_id, count, handlers) if tasks is None else Batch(tasks)
+    return _claim_behind_limits(worker_id, count, handlers) if tasks is None else Taken(tasks)
 
 
-def _claim_behind_limits(worker_id: int, count: int, handlers: Sequence[str]) -> Batch:
+def _claim_behind_limits(worker_id: int, count: int, handlers: Sequence[str]) -> Taken:
     with transaction.atomic():
         rooms = limits.rooms()
         if rooms.kinds or rooms.providers:
             tasks = _take(worker_id, count, handlers, rooms) or []
             limited = rooms.take((task.kind, task.provider) for task in tasks)
-            return Batch(tasks, limited, rooms.busy, counted=True)
+            return Taken(tasks, limited, rooms.busy, counted=True)
     # Nothing waits there, or no longer; again a statement by itself.
-    return Batch(_take(worker_id, count, handlers, rooms) or [])
+    return Taken(_take(worker_id, count, handlers, rooms) or [])
 
 
 def _take(
@@ -296,11 +223,5 @@ def _take(
     told = json.loads(next(row[-1] for row in rows if row[-1]))
     if told["uncounted"]:
         return None
-    setups = {kind: _setup(*parts) for kind, parts in told["kinds"].items()}
+    setups = {kind: setup_of(*parts) for kind, parts in told["kinds"].items()}
     return [Claimed._make((*row[:FIELDS], told["now"], setups[row[KIND]])) for row in rows]
-
-
-def _setup(settings: dict[str, Any], endpoint: dict[str, Any] | None) -> Setup:
-    # JSON does not tell 30.0 from 30.
-    floats = {name: float(settings[name]) for name in FLOATS if settings[name] is not None}
-    return Setup(KindSettings(**(settings | floats)), Endpoint(**endpoint) if endpoint else None)

@@ -11,7 +11,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
-from tasks.lifecycle import braking, limits
+from tasks.lifecycle import braking
+from tasks.lifecycle.charges import charge
 from tasks.lifecycle.end import RETRY, SNOOZE, End
 from tasks.lifecycle.locks import leave_no_locks_behind
 from tasks.lifecycle.log import keep_log
@@ -67,7 +68,7 @@ def _finish_whole(worker_id: int, ends: Sequence[End]) -> Saved:
         good = [by_attempt.pop(attempt_id) for attempt_id, _, _ in succeeded]
         _keep_trail(good)
         keep_log([(end.attempt_id, line) for end in good for line in end.log])
-        limits.charge(good)
+        charge(good)
         tell_recorder([(task_id, Status.SUCCEEDED, cycle) for _, task_id, cycle in succeeded])
         rest = _finish_each(worker_id, list(by_attempt.values())) if by_attempt else NOTHING
     return replace(rest, won=rest.won | {end.attempt_id for end in good})
@@ -90,7 +91,7 @@ def _finish_each(worker_id: int, ends: Sequence[End]) -> Saved:
     _end_attempts(end for end, _ in resolved)
     _keep_trail(end for end, _ in resolved)
     keep_log([(end.attempt_id, line) for end in ends if end.task_id not in held for line in end.log])
-    limits.charge(end for end, _ in resolved)
+    charge(end for end, _ in resolved)
     won = apply([move for _, move in resolved])
     _refuse(worker_id, late, locked)
     return Saved(

@@ -1,21 +1,24 @@
-"""The limits of kinds and providers: how much room a claim has, and what is spent of it. Held over all processes.
+"""The limits of kinds and providers: how much room there is, and what is spent of it. Held over all processes.
 
 A claim locks the rows of the limits that tasks wait behind, counts what runs, and takes no more than there is room for;
-it lets go with its commit. Rows that another claim holds at that moment are closed to this one.
+it lets go with its commit. Rows that another holds at that moment are closed to this one. An attempt that takes a place
+at a provider which its handler named (``places``) does the same with that provider's row.
+
+Attempts that wait for such a place have room kept for them, or a backlog would claim each place that is freed; but each
+place that one of them gets is followed by a claim's, or they would keep the backlog waiting for ever.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
 
 from tasks.lifecycle import prepared
-from tasks.lifecycle.end import End
 from tasks.lifecycle.locks import leave_no_locks_behind
 from tasks.models.limit import WINDOW, Limit
 
@@ -34,7 +37,8 @@ WITH {waiting} limited AS MATERIALIZED (
     WHERE num_nonnulls(max_concurrency, requests_per_minute, tokens_per_minute) > 0 AND {providers}
 )
 SELECT limited.scope, limited.name, limited.concurrency, limited.requests, limited.tokens, own.id, own.second,
-       own.requests, own.tokens, own.tokens_each, extract(epoch FROM clock_timestamp())::bigint
+       own.requests, own.tokens, own.tokens_each, own.last_claimed,
+       extract(epoch FROM clock_timestamp())::bigint
 FROM limited LEFT JOIN LATERAL (
     SELECT * FROM tasks_limit l WHERE l.scope = limited.scope AND l.name = limited.name {lock}
 ) AS own ON true
@@ -56,12 +60,13 @@ LOCK = LIMITS.format(
 LOCK_PROVIDER = LIMITS.format(waiting="", kinds="false", providers="name = %(provider)s", lock=HELD)
 
 # Each running attempt counts for the provider of its lane, and for those where its handler has taken a place.
+# Last how many wait for such a place (``LimitPlace``).
 RUNNING = """
-SELECT l.kind_id, l.provider_id, count(*) FROM tasks_task t JOIN tasks_lane l ON l.id = t.lane_id
+SELECT l.kind_id, l.provider_id, count(*), 0 FROM tasks_task t JOIN tasks_lane l ON l.id = t.lane_id
 WHERE t.status = 'running' GROUP BY l.kind_id, l.provider_id
 UNION ALL
-SELECT NULL, p.provider, count(*) FROM tasks_limitplace p JOIN tasks_attempt a ON a.id = p.attempt_id
-WHERE a.outcome = 'running' GROUP BY p.provider
+SELECT NULL, p.provider, count(*) FILTER (WHERE p.waits_until IS NULL), count(*) FILTER (WHERE p.waits_until > now())
+FROM tasks_limitplace p JOIN tasks_attempt a ON a.id = p.attempt_id WHERE a.outcome = 'running' GROUP BY p.provider
 """
 
 ADD = """
@@ -77,21 +82,11 @@ RETURNING provider, extract(epoch FROM at)::bigint, requests, tokens
 """
 
 KEEP = """
-UPDATE tasks_limit l SET second = n.second, requests = n.requests, tokens = n.tokens, tokens_each = n.tokens_each
-FROM jsonb_to_recordset(%s::jsonb) AS n(id bigint, second bigint, requests int[], tokens bigint[], tokens_each float8)
+UPDATE tasks_limit l SET second = n.second, requests = n.requests, tokens = n.tokens, tokens_each = n.tokens_each,
+    last_claimed = n.last_claimed
+FROM jsonb_to_recordset(%s::jsonb)
+    AS n(id bigint, second bigint, requests int[], tokens bigint[], tokens_each float8, last_claimed bool)
 WHERE l.id = n.id
-"""
-
-# Charges of providers without a rate are of no use to anybody. One request is counted already: by the claim for the
-# attempt's provider, and for another with the place that the attempt took there.
-CHARGE = """
-INSERT INTO tasks_limitcharge (provider, at, requests, tokens)
-SELECT c.provider, now(), c.requests - (a.provider_id IS NOT DISTINCT FROM c.provider OR EXISTS (
-    SELECT 1 FROM tasks_limitplace t WHERE t.attempt_id = a.id AND t.provider = c.provider))::int, c.tokens
-FROM jsonb_to_recordset(%s::jsonb) AS c(attempt_id bigint, provider text, requests int, tokens bigint)
-JOIN tasks_attempt a ON a.id = c.attempt_id
-JOIN tasks_provider p ON p.name = c.provider
-WHERE num_nonnulls(p.requests_per_minute, p.tokens_per_minute) > 0
 """
 
 
@@ -124,7 +119,10 @@ class Window:
 
 @dataclass(slots=True)
 class Held:
-    """A limit and what is spent of it. Of a claim: its row is held by the transaction; ``id`` None: it has none yet."""
+    """A limit and what is spent of it; ``id`` None: it has no row yet. From ``rooms``: the transaction holds its row.
+
+    ``last_claimed``: as ``Limit`` has it.
+    """
 
     id: int | None
     scope: str
@@ -133,6 +131,7 @@ class Held:
     requests: int | None
     tokens: int | None
     window: Window
+    last_claimed: bool
 
     def room(self, running: int) -> int:
         """How many more attempts may begin now, of which ``running`` are under way."""
@@ -140,6 +139,11 @@ class Held:
         if self.tokens is not None:
             rooms.append(self._room_in_tokens(running))
         return max(0, min(rooms))
+
+    def room_beside(self, waiters: int, running: int) -> int:
+        """The same for a claim, beside so many attempts that wait for a place. After one of theirs, it is its turn."""
+        room = self.room(running)
+        return max(room - waiters, 0 if self.last_claimed else min(room, 1))
 
     def _used(self, running: int) -> list[tuple[int | None, int]]:
         return [(self.concurrency, running), (self.requests, sum(self.window.requests))]
@@ -154,9 +158,9 @@ class Held:
 
 @dataclass(slots=True)
 class Rooms:
-    """What a claim may take: attempts by kind and by provider; who is not named is not limited.
+    """What may begin: attempts by kind and by provider; who is not named is not limited.
 
-    ``busy``: another claim holds one of the limits at this moment; it is worth looking again soon.
+    ``busy``: another holds one of the limits at this moment; it is worth looking again soon.
     """
 
     kinds: dict[str, int] = field(default_factory=dict)
@@ -164,14 +168,18 @@ class Rooms:
     held: list[Held] = field(default_factory=list)
     busy: bool = False
 
-    def take(self, claimed: Iterable[tuple[str, str | None]]) -> bool:
-        """Count (kind, provider) of each task that was claimed; whether some limit is used up by that."""
+    def take(self, begun: Iterable[tuple[str, str | None]], *, claimed: bool = True) -> bool:
+        """Count (kind, provider) of each attempt that begins there; whether some limit is used up by that.
+
+        ``claimed``: by a claim; else one that runs has taken a place.
+        """
         taken = Counter[tuple[str, str]]()
-        for kind, provider in claimed:
+        for kind, provider in begun:
             taken["kind", kind] += 1
             taken["provider", provider or ""] += 1
         for limit in self.held:
             limit.window.spend(limit.window.second, taken[limit.scope, limit.name], 0)
+            limit.last_claimed = claimed if taken[limit.scope, limit.name] else limit.last_claimed
         self._keep()
         return any(self._of(limit) <= taken[limit.scope, limit.name] for limit in self.held)
 
@@ -181,7 +189,7 @@ class Rooms:
     def _keep(self) -> None:
         rated = [limit for limit in self.held if limit.scope == Limit.Scope.PROVIDER]
         if rated:
-            rows = [{"id": limit.id, **_columns(limit.window)} for limit in rated]
+            rows = [{"id": limit.id, "last_claimed": limit.last_claimed, **_columns(limit.window)} for limit in rated]
             with connection.cursor() as cursor:
                 cursor.execute(KEEP, [json.dumps(rows)])
 
@@ -190,29 +198,33 @@ def _columns(window: Window) -> dict[str, Any]:
     return {name: getattr(window, name) for name in Window.__slots__}
 
 
-def rooms(statement: str = LOCK, params: Mapping[str, Any] | None = None) -> Rooms:
-    """Lock the limits that tasks wait behind, or those of ``statement``, and count. Must run in a transaction."""
-    rows = prepared.rows(statement, params)
+def rooms(provider: str | None = None) -> Rooms:
+    """Lock the limits that tasks wait behind, and count for a claim; with ``provider``, its own, for a place there.
+
+    Must run in a transaction.
+    """
+    rows = prepared.rows(LOCK) if provider is None else prepared.rows(LOCK_PROVIDER, {"provider": provider})
     if not rows:
         return Rooms()
     leave_no_locks_behind()
     found = Rooms(held=[limit_of(row) for row in rows if row[5] is not None])
     _add([row for row in rows if row[5] is None], found)
     _take_charges(found.held)
-    running = running_now()
+    running, waiting = _running_and_waiting()
     for limit in found.held:
         by_name = found.kinds if limit.scope == Limit.Scope.KIND else found.providers
-        by_name[limit.name] = limit.room(running[limit.scope, limit.name])
+        name = limit.scope, limit.name
+        by_name[limit.name] = limit.room_beside(waiting[name] if provider is None else 0, running[name])
     return found
 
 
 def limit_of(row: Sequence[Any]) -> Held:
     """A limit from the columns that ``LOCK`` selects. One that nothing was claimed under yet has spent nothing."""
-    scope, name, concurrency, per_minute, tokens_per_minute, key, second, spent, tokens, each, now = row
+    scope, name, concurrency, per_minute, tokens_per_minute, key, second, spent, tokens, each, last_claimed, now = row
     nothing = [0] * WINDOW
     window = Window(second or now, list(spent or nothing), list(tokens or nothing), each or 0.0)
     window.turn_to(now)
-    return Held(key, scope, name, concurrency, per_minute, tokens_per_minute, window)
+    return Held(key, scope, name, concurrency, per_minute, tokens_per_minute, window, bool(last_claimed))
 
 
 def _add(missing: Sequence[Sequence[Any]], found: Rooms) -> None:
@@ -243,42 +255,16 @@ def _take_charges(held: Sequence[Held]) -> None:
 
 def running_now() -> Counter[tuple[str, str]]:
     """How many tasks are under way, by scope and name of the limit that they would count for."""
-    counts = Counter[tuple[str, str]]()
+    return _running_and_waiting()[0]
+
+
+def _running_and_waiting() -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
+    """And how many attempts wait for a place there."""
+    running, waiting = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     with connection.cursor() as cursor:
         cursor.execute(RUNNING)
-        for kind, provider, count in cursor.fetchall():
-            counts["kind", kind or ""] += count
-            counts["provider", provider or ""] += count
-    return counts
-
-
-def charge(ends: Iterable[End]) -> None:
-    """Append what ended attempts spent: their tokens, and the calls beyond the one that the claim counted."""
-    rows = [row for end in ends if end.usage.calls for row in _spent(end)]
-    if rows:
-        with connection.cursor() as cursor:
-            cursor.execute(CHARGE, [json.dumps(rows)])
-
-
-def _spent(end: End) -> list[dict[str, Any]]:
-    calls, tokens = Counter[str](), Counter[str]()
-    for call in end.usage.calls:
-        calls[call["provider_name"]] += 1
-        tokens[call["provider_name"]] += (call.get("input_tokens") or 0) + (call.get("output_tokens") or 0)
-    return [
-        {"attempt_id": end.attempt_id, "provider": name, "requests": calls[name], "tokens": tokens[name]}
-        for name in calls
-    ]
-
-
-FORGET = """
-DELETE FROM tasks_limitcharge WHERE id IN (
-    SELECT id FROM tasks_limitcharge WHERE at < now() - interval '5 minutes' ORDER BY id LIMIT 10000)
-"""
-
-
-def forget_charges() -> int:
-    """Delete charges that have left every window and that no claim came to take; how many, 10,000 at the most."""
-    with connection.cursor() as cursor:
-        cursor.execute(FORGET)
-        return int(cursor.rowcount)
+        for kind, provider, count, waits in cursor.fetchall():
+            running["kind", kind or ""] += count
+            running["provider", provider or ""] += count
+            waiting["provider", provider or ""] += waits
+    return running, waiting

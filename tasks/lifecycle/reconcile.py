@@ -33,6 +33,7 @@ class Asked:
     """An unknown task that this process may ask about, with its last attempt. ``asks`` counts this one.
 
     ``process_ended``: whether the process of that attempt is known to have ended; else it may be frozen or cut off.
+    ``condemned``: as ``suspects`` has it.
     """
 
     task_id: UUID
@@ -49,6 +50,7 @@ class Asked:
     user_id: str
     trace_id: str
     tags: list[str]
+    condemned: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +77,23 @@ class Answered:
 
 # What settles by itself (cancelled, safe to rerun: ``unknown.SETTLES``) is not asked about.
 # Of one that was condemned the history tells who asks: whether that process dies meanwhile decides it.
-ASK = f"""
-WITH due AS MATERIALIZED (
-    SELECT t.id, k.handler, k.timeout_seconds, {suspects.WAS_CONDEMNED} AS condemned
+# A process asks about one such at a time, as its death would condemn them all.
+DUE = f"""
+    SELECT t.id, k.handler, k.timeout_seconds, {{condemned}} AS condemned
     FROM tasks_task t JOIN tasks_kind k ON k.name = t.kind_id
     WHERE t.status = 'unknown' AND k.handler = ANY(%(handlers)s) AND COALESCE(t.ask_after, t.status_at) <= now()
       AND t.asks < %(max_asks)s AND t.cancel_requested_at IS NULL
       AND k.safe_to_rerun IS NOT TRUE AND NOT {suspects.DIED_ASKING}
+      AND {suspects.WAS_CONDEMNED} = {{condemned}}
     ORDER BY COALESCE(t.ask_after, t.status_at), t.id
-    LIMIT %(count)s FOR NO KEY UPDATE OF t SKIP LOCKED
+    LIMIT {{most}} FOR NO KEY UPDATE OF t SKIP LOCKED
+"""  # noqa: S608 - our own words
+ASK = f"""
+WITH condemned AS MATERIALIZED ({DUE.format(condemned="true", most="%(condemned)s::int")}
+), usual AS MATERIALIZED ({DUE.format(condemned="false", most="%(count)s")}
+), due AS MATERIALIZED (
+    SELECT * FROM (SELECT * FROM condemned UNION ALL SELECT * FROM usual) AS both_sorts
+    ORDER BY condemned DESC LIMIT %(count)s
 ), live AS MATERIALIZED (
     SELECT id FROM tasks_workerprocess WHERE id = %(worker)s AND lost_at IS NULL AND stopped_at IS NULL
 ), asked AS (
@@ -98,7 +108,8 @@ WITH due AS MATERIALIZED (
     FROM asked WHERE condemned
 )
 SELECT asked.id, last.id, last.started_at, w.exit_seen_at IS NOT NULL OR w.stopped_at IS NOT NULL,
-       kind_id, handler, timeout_seconds::float8, cycle, payload::text, asks, session_id, user_id, trace_id, tags
+       kind_id, handler, timeout_seconds::float8, cycle, payload::text, asks, session_id, user_id, trace_id, tags,
+       condemned
 FROM asked CROSS JOIN LATERAL (
     SELECT a.id, a.started_at, a.worker_id FROM tasks_attempt a WHERE a.task_id = asked.id ORDER BY a.id DESC LIMIT 1
 ) AS last
@@ -106,10 +117,13 @@ LEFT JOIN tasks_workerprocess w ON w.id = last.worker_id
 """  # noqa: S608 - our own words
 
 
-def ask(worker_id: int, count: int, handlers: Sequence[str], window_seconds: float) -> list[Asked]:
+def ask(
+    worker_id: int, count: int, handlers: Sequence[str], window_seconds: float, *, condemned: bool = True
+) -> list[Asked]:
     """Take up to ``count`` unknown tasks to ask about, those due longest first, each for ``window_seconds``.
 
-    ``handlers``: those that this process can ask. A worker that is marked lost or stopped gets nothing.
+    ``handlers``: those that this process can ask. ``condemned``: whether one of them may be a condemned one; never two.
+    A worker that is marked lost or stopped gets nothing.
     """
     parameters: dict[str, Any] = {
         "worker": worker_id,
@@ -117,6 +131,7 @@ def ask(worker_id: int, count: int, handlers: Sequence[str], window_seconds: flo
         "handlers": list(handlers),
         "window": window_seconds,
         "max_asks": MAX_ASKS,
+        "condemned": condemned,
     }
     with connection.cursor() as cursor:
         cursor.execute(ASK, parameters)

@@ -14,8 +14,8 @@ processes die as well that never ran the task. So:
    it waits again.
 5. The tenth condemns it whatever else dies: nobody could tell any more, and each costs a process.
 6. A condemned task never runs again. Its work may have happened all the same: where its handler can be asked, it is,
-   once for as long as the process that asks lives. One that a sentinel sees die while it asks is the end: the asking
-   kills, too, or nobody can tell.
+   once for as long as the process that asks lives, which asks about no other condemned one meanwhile. One that a
+   sentinel sees die while it asks is the end: the asking kills, too, or nobody can tell.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ WHERE t.id = ANY(%(suspects)s) AND (
 """  # noqa: S608 - our own words
 
 #: Of an unknown task ``t``: whether it was condemned, and whether a process died while it asked about it. The history
-#: tells both, of this cycle, as a condemned task does not run again in it.
-WAS_CONDEMNED = """EXISTS (
+#: tells both, of this cycle, as a condemned task does not run again in it; it is not read for those that cannot be.
+WAS_CONDEMNED = f"""(t.rescues >= {DEATHS} AND EXISTS (
     SELECT 1 FROM tasks_taskevent e WHERE e.task_id = t.id AND e.cycle = t.cycle AND e.type = 'rescued'
-      AND e.data ->> 'condemned' = 'true')"""
+      AND e.data ->> 'condemned' = 'true'))"""  # noqa: S608 - our own words
 DIED_ASKING = """(t.asks > 0 AND EXISTS (
     SELECT 1 FROM tasks_taskevent e JOIN tasks_workerprocess w ON w.id = (e.data ->> 'worker')::bigint
     WHERE e.task_id = t.id AND e.cycle = t.cycle AND e.type = 'asking'
       AND w.exit_seen_at IS NOT NULL AND w.stopped_at IS NULL
       AND NOT EXISTS (
         SELECT 1 FROM tasks_taskevent l WHERE l.task_id = t.id AND l.seq > e.seq AND l.type IN ('asking', 'asked'))))"""
-VERDICTS = f"SELECT t.id, {DIED_ASKING} FROM tasks_task t WHERE t.id = ANY(%s) AND {WAS_CONDEMNED}"  # noqa: S608
+VERDICTS = f"SELECT t.id, {DIED_ASKING} FROM tasks_task t WHERE t.id = ANY(%s) AND {WAS_CONDEMNED}"  # noqa: S608 - our own words
 
 #: Parts of the claim, where ``s`` is a suspect that is ready. What was lost is looked up once, not for each of them.
 JUST_LOST = LOST.format(until="now()")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import connection
 
 from deadletters.models import DeadLetter
 from tasks import lifecycle
@@ -546,6 +548,65 @@ def test_where_it_has_no_room_the_attempt_waits_and_is_put_off(
     assert "the provider 'other' has no room: 1 of at most 1 tasks are under way there" in done.last_error
     assert caplog.text.count("waits: the provider 'other' has no room") == 1, "told once, however often it looks"
     assert other.requests == []
+
+
+@contextmanager
+def database_trouble(second: psycopg.Connection, times: int, what: str) -> Iterator[None]:
+    """So many times, taking a place meets this."""
+    second.execute(
+        f"""CREATE SEQUENCE troubles;
+        CREATE FUNCTION trouble() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('troubles') <= {times} THEN {what}; END IF; RETURN NEW; END $$;
+        CREATE TRIGGER trouble BEFORE INSERT ON tasks_limitplace FOR EACH ROW EXECUTE FUNCTION trouble()"""
+    )
+    try:
+        yield
+    finally:
+        second.execute("DROP TRIGGER trouble ON tasks_limitplace; DROP FUNCTION trouble; DROP SEQUENCE troubles")
+
+
+DEADLOCK = "RAISE EXCEPTION 'deadlock detected' USING ERRCODE = '40P01'"
+CUT = "PERFORM pg_terminate_backend(pg_backend_pid())"
+
+
+@pytest.mark.parametrize("what", [DEADLOCK, CUT], ids=["busy", "away"])
+def test_trouble_with_the_database_while_it_takes_a_place_is_waited_out(
+    other: ScriptedProvider, handled: Handled, second_connection: psycopg.Connection, what: str
+) -> None:
+    Provider.objects.filter(name="other").update(max_concurrency=1)
+    with database_trouble(second_connection, 2, what):
+        done = bench.attempt(handled(ask_other, timeout_seconds=60))
+    assert (done.outcome, done.task.result) == ("succeeded", "from the other")
+    assert len(other.requests) == 1
+
+
+def test_trouble_with_the_database_that_does_not_pass_costs_no_attempt(
+    other: ScriptedProvider, handled: Handled, second_connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(others, "WAIT_SECONDS", 0.6)
+    Provider.objects.filter(name="other").update(max_concurrency=1)
+    with database_trouble(second_connection, 1_000, DEADLOCK):
+        done = bench.attempt(handled(ask_other))
+    assert (done.outcome, done.error_code, done.counted) == ("snoozed", "AI_PROVIDER_HELD", False)
+    assert "the database does not answer" in done.last_error
+    assert other.requests == []
+
+
+def test_trouble_with_the_database_while_it_looks_the_provider_up_is_waited_out(
+    other: ScriptedProvider, handled: Handled, second_connection: psycopg.Connection
+) -> None:
+    async def cut_off_first(context: Context) -> Any:
+        session = await context._asker._others._database.run(session_id)
+        second_connection.execute("SELECT pg_terminate_backend(%s, 10000)", [session])
+        return await ask_other(context)
+
+    assert bench.attempt(handled(cut_off_first)).task.result == "from the other"
+
+
+def session_id() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,14 @@ def in_a_callback() -> None:
     asyncio.get_running_loop().call_soon(sys.exit)
 
 
+def stopping_the_loop() -> None:
+    asyncio.get_running_loop().stop()
+
+
 started: list[asyncio.Task[None]] = []
 
 
-@pytest.mark.parametrize("stray", [in_a_task, interrupted, in_a_callback])
+@pytest.mark.parametrize("stray", [in_a_task, interrupted, in_a_callback, stopping_the_loop])
 def test_the_others_of_the_loop_go_on(stray: Callable[[], None], caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> list[int]:
         async def other(number: int) -> int:
@@ -60,6 +64,14 @@ def test_the_others_of_the_loop_go_on(stray: Callable[[], None], caplog: pytest.
 
     assert run_contained(main()) == [0, 1, 2, 3]
     assert caplog.text.count("the process lives on") == 1
+
+
+def test_an_error_of_main_is_its_own() -> None:
+    async def main() -> None:
+        raise RuntimeError("Event loop stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        run_contained(main())
 
 
 def test_main_itself_may_leave() -> None:

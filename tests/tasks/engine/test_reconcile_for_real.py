@@ -140,6 +140,20 @@ def test_one_that_is_taken_for_a_killer_is_asked_about_once_and_runs_no_more(
     assert killed.count() == (2 if truth == "kills" else 1)
 
 
+def test_one_that_kills_while_it_is_asked_about_takes_no_other_with_it(
+    test_database_url: str, kind: Kind, log: Path
+) -> None:
+    """Both are taken for killers, and the innocent one has an answer."""
+    with QCluster(test_database_url, REDRIVE_WORKERS=1, **WORKSHOP) as cluster:
+        cluster.wait_ready()
+        killer, innocent = glue(log, "kills", "done")
+        Task.objects.update(rescues=DEATHS_IN_UNREST - 1)
+        kill_busy()
+        assert wait_for(killer, "dead").reason == "lease_expired"
+        wait_for(innocent, "succeeded")
+    assert Counter(words[3] for words in seen(log, "asked")) == {str(killer.id): 1, str(innocent.id): 1}
+
+
 def test_one_that_stays_unknown_becomes_a_letter(test_database_url: str, kind: Kind, log: Path) -> None:
     """Its waits are passed by, as each question has been answered."""
     with QCluster(test_database_url, REDRIVE_WORKERS=1, **WORKSHOP) as cluster:

@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from tasks import lifecycle
-from tasks.lifecycle import Batch, Claimed, End, Usage, limits
+from tasks.lifecycle import Claimed, End, Taken, Usage, limits
 from tasks.lifecycle.limits import WINDOW, Window
 from tasks.lifecycle.suspects import quiet_seconds
 from tasks.models import Kind, LimitCharge, Provider, Task
@@ -25,7 +25,7 @@ def ready(kind: str, count: int, **options: Any) -> None:
     lifecycle.submit_many(kind, [{"n": n} for n in range(count)], **options)
 
 
-def claim(count: int = 50, by: int | None = None) -> Batch:
+def claim(count: int = 50, by: int | None = None) -> Taken:
     """A claim by this worker, or a new one."""
     return lifecycle.claim_batch(by or world.worker(), count, ["refund"])
 
@@ -85,8 +85,8 @@ def test_what_is_not_limited_is_not_kept_back() -> None:
     world.handler_kind()
     ready("a", 10, priority=50)
     ready("refund.execute", 10)
-    batch = claim(8)
-    assert Counter(task.kind for task in batch.tasks) == {"a": 1, "refund.execute": 7}
+    taken = claim(8)
+    assert Counter(task.kind for task in taken.tasks) == {"a": 1, "refund.execute": 7}
 
 
 @pytest.mark.django_db
@@ -106,9 +106,9 @@ def test_requests_a_minute() -> None:
     world.prompt_kind(provider=provider)
     ready("ticket.triage", 20)
     worker = world.worker()
-    batch = claim(by=worker)
-    assert len(batch.tasks) == 5
-    end(worker, batch.tasks, world.a_call())
+    taken = claim(by=worker)
+    assert len(taken.tasks) == 5
+    end(worker, taken.tasks, world.a_call())
     assert claim(by=worker).tasks == []
     # half a minute later nothing has left the window, after a minute all has
     Limit.objects.update(second=limits_second() - 30)
@@ -201,8 +201,8 @@ def test_a_limit_in_other_hands_is_closed_and_the_rest_is_open(second_connection
     ready("refund.execute", 5)
     with second_connection.transaction():
         second_connection.execute("SELECT 1 FROM tasks_limit FOR UPDATE")
-        batch = lifecycle.claim_batch(world.worker(), 50, ["refund"])
-        assert (Counter(task.kind for task in batch.tasks), batch.busy) == (Counter({"refund.execute": 5}), True)
+        taken = lifecycle.claim_batch(world.worker(), 50, ["refund"])
+        assert (Counter(task.kind for task in taken.tasks), taken.busy) == (Counter({"refund.execute": 5}), True)
     assert Counter(task.kind for task in claim().tasks) == {"a": 4}
 
 

@@ -10,6 +10,7 @@ from django.db import connection
 
 from tasks import lifecycle
 from tasks.lifecycle import Claimed, Full, Place, clear_places, take_place
+from tasks.lifecycle.places import CLEAR, WAITS_SECONDS
 from tasks.models import LimitPlace
 from tasks.models.limit import Limit
 from tests.tasks.lifecycle import world
@@ -52,6 +53,53 @@ def test_a_place_counts_one_request_and_its_end_the_others() -> None:
 
 
 @pytest.mark.django_db
+def test_a_look_in_vain_forgets_nothing_that_was_spent() -> None:
+    world.provider(requests_per_minute=3)
+    worker, (one, two) = handlers(2)
+    take_place(one.attempt_id, "p")
+    end(worker, [one], world.a_call(), world.a_call(), world.a_call())
+    used_up = Place(taken=False, full=Full("requests", 3, 3))
+    assert [take_place(two.attempt_id, "p") for _ in range(2)] == [used_up, used_up]
+
+
+@pytest.mark.django_db
+def test_a_backlog_and_those_who_wait_for_a_place_take_turns() -> None:
+    """Whichever of the two is the quicker to see that a place is free."""
+    world.prompt_kind(provider=world.provider(max_concurrency=1))
+    worker, (one, two) = handlers(2)
+    ready("ticket.triage", 5)
+    (claimed,) = claim(by=worker).tasks
+    used_up = Place(taken=False, full=Full("running", 1, 1))
+    assert take_place(one.attempt_id, "p") == take_place(two.attempt_id, "p") == used_up
+    end(worker, [claimed])
+    assert claim().tasks == []
+    assert lifecycle.fullness().providers == {}, "who waits uses nothing up"
+    assert take_place(one.attempt_id, "p") == TAKEN
+    end(worker, [one])
+    (claimed,) = claim(by=worker).tasks
+    end(worker, [claimed])
+    assert claim().tasks == []
+    assert take_place(two.attempt_id, "p") == TAKEN
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("why", ["its process is silent", "it has ended"])
+def test_who_waits_no_more_keeps_no_room(why: str) -> None:
+    world.prompt_kind(provider=world.provider(max_concurrency=1))
+    worker, (one,) = handlers(1)
+    ready("ticket.triage", 5)
+    (claimed,) = claim(by=worker).tasks
+    take_place(one.attempt_id, "p")
+    end(worker, [claimed])
+    assert claim().tasks == []
+    if why == "it has ended":
+        end(worker, [one])
+    else:
+        world.age("tasks_limitplace", "waits_until", WAITS_SECONDS)
+    assert len(claim().tasks) == 1
+
+
+@pytest.mark.django_db
 def test_what_a_place_is_taken_to_spend_and_has_spent() -> None:
     world.provider(tokens_per_minute=1_500)
     worker, (one, two) = handlers(2)
@@ -90,6 +138,33 @@ def test_places_of_ended_attempts_are_cleared_away() -> None:
     assert LimitPlace.objects.get().attempt_id == two.attempt_id
 
 
+@pytest.mark.django_db
+def test_a_look_in_vain_clears_nothing_away() -> None:
+    """It is repeated by everybody who waits."""
+    world.provider(max_concurrency=1)
+    worker, (one, two, three) = handlers(3)
+    take_place(one.attempt_id, "p")
+    end(worker, [one])
+    LimitPlace.objects.create(attempt_id=two.attempt_id, provider="p")
+    assert take_place(three.attempt_id, "p") == Place(taken=False, full=Full("running", 1, 1))
+    assert LimitPlace.objects.filter(waits_until=None).count() == 2
+    end(worker, [two])
+    assert take_place(three.attempt_id, "p") == TAKEN
+    assert LimitPlace.objects.get().attempt_id == three.attempt_id
+
+
+@pytest.mark.django_db
+def test_no_more_are_cleared_away_than_were_asked_for() -> None:
+    """By the plans of a worker's connection, which know no hash join."""
+    LimitPlace.objects.bulk_create(LimitPlace(attempt_id=number, provider="p") for number in range(50))
+    with connection.cursor() as cursor:
+        for join in ("hashjoin", "mergejoin", "hashagg", "sort", "material"):
+            cursor.execute(f"SET LOCAL enable_{join} = off")
+        cursor.execute("EXPLAIN " + CLEAR, [3])
+        assert "CTE ended" in str(cursor.fetchall())
+    assert clear_places(3) == 3
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_limit_that_another_holds_is_not_waited_for(second_connection: psycopg.Connection) -> None:
     world.provider(max_concurrency=1)
@@ -120,4 +195,4 @@ def test_those_who_take_at_once_take_no_more_than_there_is() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert LimitPlace.objects.count() == 3
+    assert LimitPlace.objects.filter(waits_until=None).count() == 3

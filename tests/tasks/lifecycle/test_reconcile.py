@@ -292,7 +292,7 @@ def test_two_that_ask_at_once_share_the_tasks_and_none_waits(second_connection: 
     second_connection.execute("SET lock_timeout = '1s'")
     params = {
         "worker": other, "count": 10, "handlers": ["refund"], "window": WINDOW,
-        "max_asks": MAX_ASKS,
+        "max_asks": MAX_ASKS, "condemned": True,
     }  # fmt: skip
     with transaction.atomic():
         mine = {asked.task_id for asked in ask(asker, 3)}
@@ -366,7 +366,7 @@ def test_looking_for_whom_to_ask_reads_the_unknown_alone() -> None:
     lifecycle.submit_many("refund.execute", [{"n": n} for n in range(2_000)])
     params = {
         "worker": world.worker("refund"), "count": 10, "handlers": ["refund"], "window": WINDOW,
-        "max_asks": MAX_ASKS,
+        "max_asks": MAX_ASKS, "condemned": True,
     }  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE tasks_task")
@@ -460,6 +460,24 @@ def test_asking_about_it_costs_one_process_at_the_most() -> None:
     assert lifecycle.settle_unknown() == 1
     assert end(task) == ("dead", "lease_expired")
     assert last_event(task).data == {"reason": "lease_expired", "asks": 1}
+
+
+def test_asking_about_it_condemns_no_other() -> None:
+    """One at a time in a process: its death while it asks is the end of what it asks about."""
+    asker, task = condemned("refund")
+    other, gone = world.worker("refund"), world.worker()
+    (row, usual) = world.claimed(Kind.objects.get(), gone, 2)
+    Task.objects.filter(pk=row.task_id).update(rescues=DEATHS - 1)
+    for column in ("exit_seen_at", "lost_at"):
+        world.age("tasks_workerprocess", column, 3_600)
+    vanish(gone, seen=True)
+    assert {asked.task_id for asked in ask(asker)} == {task.id, usual.task_id}
+    assert lifecycle.ask(asker, 10, ["refund"], WINDOW, condemned=False) == []
+    die_seen(asker)
+    pass_by(WINDOW + 1)
+    assert lifecycle.settle_unknown() == 1
+    assert end(task) == ("dead", "lease_expired")
+    assert row.task_id in {asked.task_id for asked in ask(other)}
 
 
 def test_a_process_that_is_lost_unseen_while_it_asks_proves_nothing() -> None:
