@@ -58,7 +58,12 @@ class ReadableMiddleware:
 
 
 def _form(request: HttpRequest) -> QueryDict:
-    """What was posted. Raises BadRequest where it cannot be read (a part that names a charset of its own, say)."""
+    """What was posted. Raises BadRequest where it cannot be read (a part that names a charset of its own, say).
+
+    The API takes JSON whatever it is called: reading it as a form would leave no body to read.
+    """
+    if request.path.startswith("/api/"):
+        return QueryDict()
     try:
         return request.POST
     except (UnreadablePostError, LookupError, ValueError) as error:

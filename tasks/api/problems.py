@@ -21,7 +21,8 @@ def body_of(status: int, detail: str, **more: Any) -> dict[str, Any]:
 def problem(status: int, detail: str, **more: Any) -> HttpResponse:
     """The problem as a response; a 401 says how to authenticate, a 503 when to come again."""
     text = json.dumps(body_of(status, detail, **more), ensure_ascii=False)
-    response = HttpResponse(text, content_type=MEDIA_TYPE, status=status)
+    # A sentence may quote what the caller wrote, half a surrogate pair too, which no UTF-8 holds.
+    response = HttpResponse(text.encode(errors="replace"), content_type=MEDIA_TYPE, status=status)
     for name, value in headers_of(status).items():
         response[name] = value
     return response

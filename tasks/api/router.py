@@ -29,7 +29,7 @@ def submit_task(
     fields = task.dict()
     kind, payload = fields.pop("kind"), fields.pop("payload")
     stored = lifecycle.submit(kind, payload, idempotency_key=idempotency_key, **fields)
-    if idempotency_key and stored.payload != payload:
+    if idempotency_key and not _is_same(stored.payload, payload):
         return problem(422, "This Idempotency-Key was used for a task of this kind with another payload.")
     return Status(202, {"id": stored.pk, "status": stored.status, **urls(stored.pk)})
 
@@ -58,6 +58,15 @@ def cancel_task(request: HttpRequest, task_id: UUID) -> Any:
         return problem(409, f"The task is {state['status']} and cannot be cancelled.")
     outcome = "cancelled" if state["status"] == "cancelled" else "requested"
     return Status(202, {"id": task_id, "status": state["status"], "outcome": outcome})
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal. To Python ``True == 1``; to JSON it is not."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _known(state: Any) -> Any:

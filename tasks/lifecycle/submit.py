@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -252,7 +252,8 @@ def _moment(name: str, value: datetime | None) -> datetime | None:
     if abs(value - timezone.now()) > MAX_AWAY:
         message = _("%(name)s is %(value)s, more than %(years)d years from now.")
         raise SubmitError(message % {"name": name, "value": value.isoformat(), "years": MAX_YEARS})
-    return value
+    # PostgreSQL reads no offset beyond 15:59; Python writes up to 23:59.
+    return value.astimezone(UTC)
 
 
 def _check_order(start: datetime | None, end: datetime | None) -> None:

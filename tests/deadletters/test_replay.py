@@ -94,6 +94,7 @@ def test_filters(arguments: list[str], expected: int) -> None:
         (["--limit", "0"], "--limit is 0; it must be 1 or more."),
         (["--fingerprint", "f" * 65], "--fingerprint: "),
         (["--code", "a\x00b"], "--code: "),
+        (["--code", "a\udcff"], "--code: this is not UTF-8 text."),
     ],
 )
 def test_what_cannot_be_read_replays_nothing(arguments: list[str], sentence: str) -> None:

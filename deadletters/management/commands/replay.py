@@ -78,6 +78,11 @@ class Command(BaseCommand):
 def _replay(options: dict[str, Any]) -> Replay:
     params = QueryDict(mutable=True)
     params.update({name: options[name] for name in FILTERS if options[name]})
+    for name, text in params.items():
+        try:
+            str(text).encode()  # a byte of the command line that is no UTF-8 comes as half a surrogate pair
+        except UnicodeEncodeError as error:
+            raise CommandError(f"--{name}: this is not UTF-8 text.") from error
     wanted = LetterFilter(params)
     for name, texts in wanted.errors.items():
         raise CommandError(f"--{name}: {' '.join(map(str, texts))}")

@@ -33,7 +33,8 @@ class Caller:
         """POST below /api/v1; bytes and text are sent as they are."""
         data = body if isinstance(body, bytes | str) else "" if body is None else json.dumps(body)
         sent = {**self._headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        return self._client.post(f"/api/v1{path}", data, content_type="application/json", headers=sent)
+        content_type = sent.pop("Content-Type", "application/json")
+        return self._client.post(f"/api/v1{path}", data, content_type=content_type, headers=sent)
 
 
 def caller(scope: str = "submit", name: str = "shop") -> Caller:

@@ -75,6 +75,7 @@ def test_any_json_is_a_payload(payload: Any) -> None:
         ({"kind": "nobody.knows", "payload": 1}, "There is no kind “nobody.knows”."),
         ({"kind": "ticket.triage", "payload": "a\x00b"}, "NUL"),
         ({"kind": "a\x00b", "payload": 1}, "There is no kind"),
+        ({"kind": "a\ud800b", "payload": 1}, "There is no kind “a?b”."),
         ({"kind": "ticket.triage", "payload": "\ud800"}, "lone surrogate"),
         ({"kind": "ticket.triage", "payload": float("nan")}, "not JSON"),
         ({"kind": "ticket.triage", "payload": "x" * 1_048_576}, "at most 1048576 are taken"),
@@ -126,6 +127,33 @@ def test_an_idempotency_key_used_for_something_else() -> None:
     other = program.post("/tasks", {"kind": "ticket.triage", "payload": 2}, Idempotency_Key="order-7")
     assert other.status_code == 422 and "another payload" in other.json()["detail"]
     assert Task.objects.get().payload == 1
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, True), (0, False), ({"paid": [True]}, {"paid": [1]}), (1, [1])])
+def test_an_idempotency_key_used_for_what_only_python_calls_equal(first: Any, second: Any) -> None:
+    make_kind()
+    program = caller()
+    program.post("/tasks", {"kind": "ticket.triage", "payload": first}, Idempotency_Key="order-7")
+    other = program.post("/tasks", {"kind": "ticket.triage", "payload": second}, Idempotency_Key="order-7")
+    assert other.status_code == 422 and "another payload" in other.json()["detail"]
+
+
+@pytest.mark.parametrize("payload", [1e22, 1.0, -0.0, 0.1, [{"b": None, "a": False}], 9_007_199_254_740_993])
+def test_the_same_payload_sent_again_is_the_same_however_it_is_stored(payload: Any) -> None:
+    make_kind()
+    program, body = caller(), {"kind": "ticket.triage", "payload": payload}
+    answers = [program.post("/tasks", body, Idempotency_Key="order-7") for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [202, 202]
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "multipart/form-data; boundary=x"],
+)
+def test_the_body_is_json_whatever_it_is_called(content_type: str) -> None:
+    make_kind()
+    response = caller().post("/tasks", {"kind": "ticket.triage", "payload": 1}, Content_Type=content_type)
+    assert response.status_code == 202, response.content
 
 
 def test_time_zones_are_kept() -> None:

@@ -108,6 +108,13 @@ def test_times_of_any_zone_are_taken() -> None:
 
 
 @pytest.mark.django_db
+def test_an_offset_beyond_what_the_database_reads_is_taken() -> None:
+    world.prompt_kind()
+    start = (timezone.now() + HOUR).astimezone(fixed_offset(timedelta(hours=23, minutes=59)))
+    assert world.stored(submit("ticket.triage", "x", run_after=start).id).run_after == start
+
+
+@pytest.mark.django_db
 def test_a_nul_spelled_out_is_no_nul() -> None:
     world.prompt_kind()
     assert world.stored(submit("ticket.triage", "C:\\u0000").id).payload == "C:\\u0000"
