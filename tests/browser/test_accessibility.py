@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page
 
 from tests.browser.pages import Scheme, fill, show
+from tests.deadletters import deaths
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -110,6 +111,44 @@ def test_every_page(open_page: Callable[..., Page], operator: User) -> None:
         if faults:
             found[path] = faults
     assert found == {}
+
+
+def test_the_rail_names_its_pages_whole(open_page: Callable[..., Page], operator: User) -> None:
+    """Also the one that is open, beside the largest count, where the rail is at its narrowest."""
+    deaths.letter()
+    page = open_page(as_="ana")
+    page.goto("/dead-letters/")
+    page.locator(".rail .count").evaluate("count => { count.textContent = '10,000+'; }")
+    for width in (993, 1024, 1599):
+        page.set_viewport_size({"width": width, "height": 800})
+        cut = "names => names.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)"
+        assert page.locator(".rail .item .clip").evaluate_all(cut) == [], width
+
+
+def test_a_thumb_finds_what_it_aims_at(open_page: Callable[..., Page], operator: User) -> None:
+    """Boxes and tabs are large where the pointer is coarse, and no field is so small that a phone zooms into it."""
+    deaths.letter()
+    page = open_page(as_="ana", viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page.goto("/dead-letters/")
+    sizes = "all => Math.min(...all.map((one) => Math.min(one.offsetHeight, one.offsetWidth)))"
+    assert page.locator("input.tick, input.tick-all").evaluate_all(sizes) >= 24
+    fields = page.locator(".tabs a, .filters summary, .filters > input, .filters > select").filter(visible=True)
+    assert fields.evaluate_all(sizes) >= 32
+    text = "all => Math.min(...all.map((one) => parseFloat(getComputedStyle(one).fontSize)))"
+    assert page.locator(".filters input:not([type=checkbox]), .filters select").evaluate_all(text) >= 16
+
+
+def test_a_fingerprint_stands_on_the_line_of_its_word(open_page: Callable[..., Page], operator: User) -> None:
+    """And that on the line of what stands before it."""
+    letter = deaths.letter()
+    page = open_page(as_="ana", viewport={"width": 1600, "height": 900})
+    page.goto(f"/dead-letters/{letter.pk}/")
+    tops = page.locator(".timeline .sub").first.evaluate("""sub => [...sub.children].map((one) => {
+      const text = document.createRange();
+      text.selectNodeContents(one.firstChild);
+      return text.getBoundingClientRect().top;
+    })""")
+    assert max(tops) - min(tops) < 1
 
 
 def test_the_checks_see(open_page: Callable[..., Page], operator: User) -> None:

@@ -63,6 +63,16 @@ def test_it_says_everything_that_is_known() -> None:
         assert expected in page, expected
 
 
+def test_the_number_of_letters_alike_is_that_of_the_list_it_leads_to() -> None:
+    """Open ones; an open letter does not count itself, and says so."""
+    letter, closed = deaths.letter(), deaths.letter(state="discarded")
+    link = f'?fingerprint={"f" * 40}">1'
+    assert "&amp;state=all" in page_of(letter.id).partition("letters alike")[0][-40:]
+    assert f"{link} open letter alike" in page_of(closed.id)
+    deaths.letter()
+    assert f"{link} other open letter alike" in page_of(letter.id)
+
+
 def test_the_button_says_the_budget_and_the_cycle() -> None:
     letter = deaths.letter()
     assert "Reprocess: 3 attempts, cycle 2" in page_of(letter.id)
