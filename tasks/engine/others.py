@@ -56,6 +56,8 @@ class OtherProviders:
         self._database = database
         #: Until when nobody of this process looks at a limit again that one has just found used up, monotonic.
         self._again_at: dict[str, float] = {}
+        #: What that one has found.
+        self._said: dict[str, str] = {}
         #: The same for the database, once it has failed.
         self._back_at = 0.0
 
@@ -74,19 +76,18 @@ class OtherProviders:
 
         Raises ProviderAtRest after a wait in vain, and what ``wait.tell`` raises.
         """
-        said = _told(None)
         while True:
             # However many wait here, they ask the thread that claims and saves no more often than one would.
             if time.monotonic() >= self._again_at.get(name, 0.0):
                 place = await self._run(take_place, attempt_id, name)
                 if isinstance(place, Unanswered):
-                    said, self._again_at[name] = UNANSWERED, self._back_at
+                    self._said[name], self._again_at[name] = UNANSWERED, self._back_at
                 elif place.taken:
                     return
                 else:
-                    said = _told(place.full)
+                    self._said[name] = _told(place.full)
                     self._again_at[name] = time.monotonic() + (LOOK_SECONDS if place.full else BUSY_SECONDS)
-            await _rest(f"the provider {name!r} has no room: {said}", wait, self._again_at[name])
+            await _rest(f"the provider {name!r} has no room: {self._said[name]}", wait, self._again_at[name])
 
     async def _run(self, function: Callable[..., T], *args: Any) -> T | Unanswered:
         """Raises what no other try can mend."""

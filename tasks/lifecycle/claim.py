@@ -33,12 +33,8 @@ WITH open_lane AS MATERIALIZED (
         CASE WHEN num_nonnulls(p.max_concurrency, p.requests_per_minute, p.tokens_per_minute) > 0
             THEN coalesce((%(provider_rooms)s::jsonb ->> l.provider_id)::int, 0) END AS provider_room,
         CASE WHEN k.handler = '' THEN k.prompt_version_id END AS prompt_version_id
-    FROM tasks_lane l
-    JOIN tasks_kind k ON k.name = l.kind_id
-    LEFT JOIN tasks_provider p ON p.name = l.provider_id
-    WHERE l.provider_id IS NOT DISTINCT FROM k.provider_id
-      AND k.paused_at IS NULL AND (k.handler = '' OR k.handler = ANY(%(handlers)s))
-      AND p.held_at IS NULL AND (p.cooling_until IS NULL OR p.cooling_until <= now())
+    FROM %(open_lanes)s
+      AND (k.handler = '' OR k.handler = ANY(%(handlers)s))
 ), uncounted AS MATERIALIZED (
     SELECT FROM open_lane l CROSS JOIN LATERAL (
         SELECT FROM tasks_task t WHERE t.lane_id = l.id AND t.status = 'ready' AND t.parked_at IS NULL LIMIT 1) AS one
@@ -141,7 +137,8 @@ WHERE moved.id IS NOT NULL OR EXISTS (SELECT FROM uncounted)
 ORDER BY priority DESC, run_after, id
 """
 CLAIM = (
-    CLAIM.replace("%(just_lost)s", suspects.JUST_LOST)
+    CLAIM.replace("%(open_lanes)s", limits.OPEN_LANES.strip())
+    .replace("%(just_lost)s", suspects.JUST_LOST)
     .replace("%(may_run)s", suspects.MAY_RUN)
     .replace("%(kind_columns)s", KIND_COLUMNS)
     .replace("%(endpoint_columns)s", ENDPOINT_COLUMNS)

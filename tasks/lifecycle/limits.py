@@ -44,12 +44,18 @@ FROM limited LEFT JOIN LATERAL (
 ) AS own ON true
 """
 
-# Only limits that tasks wait behind are locked: a claim that has nothing to take there is in nobody's way. The look
-# into each lane ends with the first ready task.
+# The lanes from which something may be claimed.
+OPEN_LANES = """
+tasks_lane l JOIN tasks_kind k ON k.name = l.kind_id LEFT JOIN tasks_provider p ON p.name = l.provider_id
+WHERE l.provider_id IS NOT DISTINCT FROM k.provider_id AND k.paused_at IS NULL
+  AND p.held_at IS NULL AND (p.cooling_until IS NULL OR p.cooling_until <= now())
+"""
+# Only limits that tasks wait behind are locked, and not for as long as these are held back anyway: a claim that has
+# nothing to take there is in nobody's way. The look into each lane ends with the first ready task.
 WAITING = """waiting AS MATERIALIZED (
-    SELECT l.kind_id, l.provider_id FROM tasks_lane l CROSS JOIN LATERAL (
+    SELECT l.kind_id, l.provider_id FROM (SELECT l.* FROM %(open_lanes)s) AS l CROSS JOIN LATERAL (
         SELECT FROM tasks_task t WHERE t.lane_id = l.id AND t.status = 'ready' AND t.parked_at IS NULL LIMIT 1) AS one
-),"""
+),""".replace("%(open_lanes)s", OPEN_LANES)
 HELD = "FOR UPDATE SKIP LOCKED"
 LOCK = LIMITS.format(
     waiting=WAITING,
@@ -72,7 +78,9 @@ FROM tasks_limitplace p JOIN tasks_attempt a ON a.id = p.attempt_id WHERE a.outc
 ADD = """
 INSERT INTO tasks_limit (scope, name, second, requests, tokens, tokens_each)
 SELECT scope, name, 0, array_fill(0, ARRAY[%(window)s]), array_fill(0::bigint, ARRAY[%(window)s]), 0
-FROM unnest(%(scopes)s::text[], %(names)s::text[]) AS missing(scope, name) ON CONFLICT DO NOTHING
+FROM unnest(%(scopes)s::text[], %(names)s::text[]) AS missing(scope, name)
+ORDER BY scope, name  -- two who add the same do it in the same order: each waits for what the other has added
+ON CONFLICT DO NOTHING
 RETURNING scope, name, id
 """
 
@@ -100,8 +108,15 @@ class Window:
     tokens_each: float
 
     def turn_to(self, second: int) -> None:
-        """Make ``second`` the newest. A clock that went back changes nothing."""
-        passed = min(max(0, second - self.second), WINDOW)
+        """Make ``second`` the newest.
+
+        A clock that went back a little changes nothing. Set back by more than the window, it begins anew: until it had
+        caught up nothing would leave the window, for an hour or a day.
+        """
+        if self.second - second > WINDOW:
+            self.second, passed = second, WINDOW
+        else:
+            passed = min(max(0, second - self.second), WINDOW)
         self.requests = [0] * passed + self.requests[: WINDOW - passed]
         self.tokens = [0] * passed + self.tokens[: WINDOW - passed]
         self.second = max(self.second, second)
@@ -203,10 +218,10 @@ def rooms(provider: str | None = None) -> Rooms:
 
     Must run in a transaction.
     """
+    leave_no_locks_behind()
     rows = prepared.rows(LOCK) if provider is None else prepared.rows(LOCK_PROVIDER, {"provider": provider})
     if not rows:
         return Rooms()
-    leave_no_locks_behind()
     found = Rooms(held=[limit_of(row) for row in rows if row[5] is not None])
     _add([row for row in rows if row[5] is None], found)
     _take_charges(found.held)

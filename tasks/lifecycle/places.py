@@ -51,7 +51,7 @@ class Place:
 
 
 def take_place(attempt_id: int, provider: str) -> Place:
-    """Take a place at this provider for an attempt, and count one request, once; its claim has not. Waits for nobody.
+    """Take a place at this provider for an attempt, and count one request, once; its claim has not.
 
     At one without limits, and where there is none of that name, every place is free.
     """

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from tasks import lifecycle
 from tasks.lifecycle import Claimed, End, Taken, Usage, limits
@@ -249,13 +251,23 @@ def _most_running() -> int:
 
 
 @pytest.mark.parametrize(
-    ("passed", "left"), [(0, [4, 3, 2, 1]), (1, [0, 4, 3, 2]), (3, [0, 0, 0, 4]), (4, [0] * 4), (-5, [4, 3, 2, 1])]
+    ("passed", "left", "second"),
+    [
+        (0, [4, 3, 2, 1], 100),
+        (1, [0, 4, 3, 2], 101),
+        (3, [0, 0, 0, 4], 103),
+        (4, [0] * 4, 104),
+        (-4, [4, 3, 2, 1], 100),
+        (-5, [0] * 4, 95),
+        (-3600, [0] * 4, -3500),
+    ],
 )
-def test_the_window_turns(passed: int, left: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_turns(passed: int, left: list[int], second: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database clock that is set back by an hour does not keep the window full for one."""
     monkeypatch.setattr(limits, "WINDOW", 4)
     window = Window(100, [4, 3, 2, 1], [4, 3, 2, 1], 0.0)
     window.turn_to(100 + passed)
-    assert (window.requests, window.tokens, window.second) == (left, left, max(100, 100 + passed))
+    assert (window.requests, window.tokens, window.second) == (left, left, second)
 
 
 def test_the_average_follows_what_is_spent() -> None:
@@ -273,8 +285,27 @@ def test_nothing_is_locked_where_nothing_waits(django_assert_num_queries: Any) -
     world.prompt_kind(concurrency_limit=1)
     Provider.objects.update(max_concurrency=1)
     assert limits.rooms() == limits.Rooms()
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):
         limits.rooms()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "resting",
+    [
+        {"held_at": timezone.now(), "hold_reason": "a person asked"},
+        {"cooling_until": timezone.now() + timedelta(hours=1)},
+    ],
+    ids=["held", "cooling"],
+)
+def test_a_backlog_behind_a_provider_at_rest_makes_no_claim_count(resting: dict[str, Any]) -> None:
+    """Each claim of each process would lock that provider's limit for as long as it is held."""
+    kind = world.prompt_kind()
+    lifecycle.submit_many(kind.name, [{"text": "a"}, {"text": "b"}])
+    Provider.objects.update(max_concurrency=1, requests_per_minute=10, **resting)
+    assert limits.rooms() == limits.Rooms()
+    Provider.objects.update(held_at=None, cooling_until=None)
+    assert list(limits.rooms().providers.values()) == [1]
 
 
 @pytest.mark.django_db(transaction=True)
