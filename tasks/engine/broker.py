@@ -24,6 +24,8 @@ from tasks.states import PENDING, Status
 #: The kind, and the handler that runs it.
 DJANGO_Q_CALL = "django_q.call"
 ACTOR = "django-q"
+#: Calls that one transaction of a purge cancels.
+PURGED_AT_ONCE = 1_000
 #: Longer groups and ids of calls, which people may choose, are no tag and no trace.
 LONGEST_TAG, LONGEST_TRACE = 100, 200
 
@@ -111,9 +113,13 @@ class TaskBroker(Broker):  # type: ignore[misc]  # django-q2 is untyped
         return self._calls().filter(status=Status.RUNNING).count()
 
     def purge_queue(self) -> int:
-        """Cancel the calls that wait; how many. Their rows stay."""
-        waiting = self._calls().filter(status__in=PENDING)
-        return len(cancel(list(waiting.values_list("id", flat=True)), actor=ACTOR))
+        """Cancel the calls that wait, some at a time; how many. Their rows stay."""
+        waiting = self._calls().filter(status__in=PENDING).order_by("id").values_list("id", flat=True)
+        cancelled, ids = 0, list(waiting[:PURGED_AT_ONCE])
+        while ids:
+            cancelled += len(cancel(ids, actor=ACTOR))
+            ids = list(waiting.filter(id__gt=ids[-1])[:PURGED_AT_ONCE])
+        return cancelled
 
     def delete_queue(self) -> int:
         """As ``purge_queue``: the queue itself is a table that stays."""

@@ -15,6 +15,8 @@ from tests.drills.chaos import Kill
 from tests.drills.rig import Rig
 
 LOOK_SECONDS = 0.25
+#: What the kernel cuts off from the moment at which a process began.
+TICK_SECONDS = 0.01
 #: What is replaced.
 ROLES = ("worker", "caretaker")
 #: What a process is called that was killed before its first lines: its parent's name.
@@ -84,9 +86,15 @@ class Census:
             return
         # Between its fork and its first lines it is called as its parent is: asked again until it has its own name.
         if pid not in self.births or self.births[pid].role not in ROLES:
-            self.births[pid] = Birth(pid, process.ppid(), process.create_time(), process.name())
+            self.births[pid] = Birth(pid, process.ppid(), began(process), process.name())
         if now - self._ended.get(session, now) > ORPHAN_SECONDS:
             self.orphans.add(pid)
+
+
+def began(process: psutil.Process) -> float:
+    """By the clock by which kills are noted: the kernel counts from a boot at a whole second, up to a second off."""
+    off = time.time() - psutil.boot_time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return process.create_time() + off
 
 
 def replacements(kills: Sequence[Kill], births: Collection[Birth], over: float) -> dict[int, float]:
@@ -104,7 +112,7 @@ def replacements(kills: Sequence[Kill], births: Collection[Birth], over: float) 
             birth
             for birth in births
             if birth.parent == kill.parent
-            and birth.at > kill.at
+            and birth.at > kill.at - TICK_SECONDS
             and birth.pid not in taken
             and (birth.role == kill.role or (birth.role == UNNAMED and birth.pid in killed))
         ]
@@ -112,7 +120,7 @@ def replacements(kills: Sequence[Kill], births: Collection[Birth], over: float) 
         heir = min(heirs, key=lambda birth: birth.at, default=None)
         if heir is not None:
             taken.add(heir.pid)
-            seconds[kill.pid] = heir.at - kill.at
+            seconds[kill.pid] = max(0.0, heir.at - kill.at)
         elif end - kill.at > ORPHAN_SECONDS:
             seconds[kill.pid] = end - kill.at
     return seconds

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+
+import psutil
 import pytest
 
-from tests.drills.census import Birth, replacements
+from tests.drills.census import TICK_SECONDS, Birth, began, replacements
 from tests.drills.chaos import Kill
 
 SENTINEL = 10
@@ -26,6 +31,7 @@ WORKER, NEXT = killed(5.0, "worker", 11), born(21, 5.5)
     [
         ([WORKER], [NEXT], {11: 0.5}),
         ([WORKER], [born(11, 1.0), NEXT], {11: 0.5}),
+        ([WORKER], [born(21, 4.995)], {11: 0.0}),
         ([WORKER], [born(22, 5.2, "caretaker-3"), born(21, 6.0)], {11: 1.0}),
         ([WORKER], [born(99, 5.2, "deaths")], {11: 15.0}),
         ([WORKER], [born(21, 5.2, parent=77)], {11: 15.0}),
@@ -36,7 +42,8 @@ WORKER, NEXT = killed(5.0, "worker", 11), born(21, 5.5)
         ([WORKER, killed(6.0, "child", 88)], [born(88, 5.9, "sentinel")], {11: 0.9}),
     ],
     ids=[
-        "replaced", "those before do not count", "by the same role", "an errand is no heir", "no heir of another tree",
+        "replaced", "those before do not count", "in the same tick",
+        "by the same role", "an errand is no heir", "no heir of another tree",
         "its sentinel died with it", "its sentinel lived and did nothing", "each by its own", "one after the other",
         "by one that was killed before it had a name",
     ],
@@ -44,3 +51,12 @@ WORKER, NEXT = killed(5.0, "worker", 11), born(21, 5.5)
 def test_replacements(kills: list[Kill], births: list[Birth], expected: dict[int, float]) -> None:
     found = replacements(kills, births, over=20.0)
     assert {pid: round(seconds, 3) for pid, seconds in found.items()} == expected
+
+
+def test_a_birth_is_told_by_the_wall_clock() -> None:
+    before = time.time()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        at = began(psutil.Process(child.pid))
+        after = time.time()
+        child.communicate(b"\n")
+    assert before - TICK_SECONDS <= at <= after

@@ -89,7 +89,8 @@ class Command(BaseCommand):
                 for batch in batches(portion, self._complain):
                     self._submit_batch(batch)
                 _advance(bar, descriptor, self.count)
-        _say(f"{self._submitted()}{f'; {self.bad_lines:,} lines were bad' if self.bad_lines else ''}.")
+        bad = "1 line was bad" if self.bad_lines == 1 else f"{self.bad_lines:,} lines were bad"
+        _say(f"{self._submitted()}{f'; {bad}' if self.bad_lines else ''}.")
 
     def _submit_one(self, text: str) -> None:
         try:

@@ -94,6 +94,7 @@ class Command(BaseCommand):
     def _run(self, data_dir: Path, port: int, demo: bool, signals: StopSignals) -> None:
         with closing(prepare.open_door(HOST, port)) as door, self._database(data_dir, signals) as database:
             self.check()
+            self._say("preparing: database, static files, processes; the first time takes a minute")
             prepare.migrate()
             prepare.collect_static()
             self._say(prepare.ensure_operator())

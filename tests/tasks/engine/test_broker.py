@@ -101,17 +101,18 @@ def test_a_package_above_the_size_of_a_payload_is_refused() -> None:
     assert not Task.objects.exists()
 
 
-def test_counts_and_purge() -> None:
+def test_counts_and_purge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.engine.broker.PURGED_AT_ONCE", 2)
     broker = TaskBroker()
     assert (broker.queue_size(), broker.lock_size()) == (0, 0)
-    for number in range(3):
+    for number in range(6):
         async_task("math.sqrt", number)
-    assert (broker.queue_size(), broker.lock_size()) == (3, 0)
+    assert (broker.queue_size(), broker.lock_size()) == (6, 0)
     one = Task.objects.first()
     assert one is not None
     broker.delete(one.id)
-    assert broker.queue_size() == 2
-    assert broker.purge_queue() == 2
+    assert broker.queue_size() == 5
+    assert broker.purge_queue() == 5
     assert broker.queue_size() == 0
     assert set(Task.objects.values_list("status", flat=True)) == {Status.CANCELLED}, "rows stay"
 
