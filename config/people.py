@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from django.apps import apps
@@ -121,7 +122,7 @@ class ScheduleForm(ModelForm):  # type: ignore[type-arg]
         checks: list[tuple[str, Callable[[Any], Any]]] = [("args", schedules.positional), ("kwargs", schedules.named)]
         if schedule_type != self._meta.model.ONCE:
             repeated_by = "cron" if schedule_type == self._meta.model.CRON else "next_run"
-            checks.append((repeated_by, schedules.next_time))
+            checks.append((repeated_by, partial(schedules.next_time, now=timezone.now())))
         return checks
 
 

@@ -56,6 +56,7 @@ def fire_due(broker: Any = None) -> int:
 
 
 def _due() -> QuerySet[Any]:
+    """Each with ``now``, by the database's clock."""
     due: QuerySet[Any] = Schedule.objects.exclude(repeats=0).filter(next_run__lt=Now()).annotate(now=Now())
     return due
 
@@ -165,9 +166,9 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
 
 
-def next_time(schedule: Any) -> datetime:
-    """When a schedule that is not for once is due after ``now``, the database's, read with it. Raises Unreadable."""
-    now, due = schedule.now, schedule.next_run
+def next_time(schedule: Any, now: datetime) -> datetime:
+    """When a schedule that is not for once is due after ``now``. Raises Unreadable."""
+    due = schedule.next_run
     try:
         if schedule.schedule_type in STEPS:
             step = STEPS[schedule.schedule_type] or timedelta(minutes=schedule.minutes or 1)
@@ -186,7 +187,7 @@ def _move_on(schedule: Any) -> None:
     if schedule.schedule_type == Schedule.ONCE:
         schedule.repeats = -1 if schedule.repeats < 0 else 0
         return
-    schedule.next_run = next_time(schedule)
+    schedule.next_run = next_time(schedule, schedule.now)
     schedule.repeats = max(schedule.repeats, -1)
     if schedule.repeats > 0:
         schedule.repeats -= 1
