@@ -13,7 +13,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, sync_playwright
 
-from tests.factories import PASSWORD, make_user
+from tasks import lifecycle
+from tests.factories import PASSWORD, make_kind, make_user, make_worker
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGUMENTS = [
@@ -116,3 +117,15 @@ def sign_in(page: Page, name: str, password: str = PASSWORD) -> None:
 def page(open_page: Callable[..., Page], operator: User) -> Page:
     """A page on which the operator “ana” is signed in."""
     return open_page(as_=operator.username)
+
+
+@pytest.fixture
+def kinds_page(page: Page) -> Iterator[Page]:
+    """One kind, that is paused, and one that is not, with a worker that runs both."""
+    make_worker(handlers=["invoices.check"])
+    make_kind()
+    make_kind("invoice.check", handler="invoices.check")
+    lifecycle.pause_kind("ticket.triage", by="bea", reason="wrong language")
+    page.goto("/kinds/")
+    yield page
+    page.unroute_all(behavior="ignoreErrors")

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tasks import lifecycle
 from tasks.models import Kind
-from tests.factories import make_kind, make_task, make_worker
+from tests.factories import make_task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LIVE, RESUME, PAUSE = "**/kinds/live/", "**/resume/", "**/pause/"
-
-
-@pytest.fixture
-def kinds_page(page: Page) -> Iterator[Page]:
-    """One kind, that is paused, and one that is not, with a worker that runs both."""
-    make_worker(handlers=["invoices.check"])
-    make_kind()
-    make_kind("invoice.check", handler="invoices.check")
-    lifecycle.pause_kind("ticket.triage", by="bea", reason="wrong language")
-    page.goto("/kinds/")
-    yield page
-    page.unroute_all(behavior="ignoreErrors")
 
 
 def row(page: Page, kind: str = "ticket.triage") -> Locator:

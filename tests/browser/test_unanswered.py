@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from tasks import lifecycle
 from tests.browser.test_focus import LIVE, RESUME, caught, hold, pause, resume, row
-from tests.factories import make_kind, make_task
+from tests.factories import make_task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROWS, CANCEL, RELEASE = "**/tasks/rows/**", "**/tasks/cancel/", "**/release/"
-
-
-@pytest.fixture
-def kinds_page(page: Page) -> Iterator[Page]:
-    """One kind, that is paused, and one that is not."""
-    make_kind()
-    make_kind("invoice.check", handler="invoices.check")
-    lifecycle.pause_kind("ticket.triage", by="bea", reason="wrong language")
-    page.goto("/kinds/")
-    yield page
-    page.unroute_all(behavior="ignoreErrors")
 
 
 def test_an_action_without_an_answer_stops_no_other_place(page: Page) -> None:
